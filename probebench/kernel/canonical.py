@@ -1,0 +1,50 @@
+"""The one encoding of everything that is written or sent: canonical JSON.
+
+UTF-8, keys sorted, no spaces, shortest round-trip floats, one final LF.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any, TypeAlias
+
+import orjson
+
+# JSON values are checked where they enter (strictjson) and where they leave
+# (encode); a recursive alias would make every reader of a record cast.
+Json: TypeAlias = Any
+
+
+def encode(value: Json) -> bytes:
+    """Encode one JSON value as canonical bytes, LF included.
+
+    Raises ValueError for a number that is not finite, TypeError for what JSON
+    cannot hold (keys that are not strings, integers beyond 64 bits, lone
+    surrogates).
+    """
+    # orjson writes NaN and infinity as null, so they are looked for first.
+    _require_finite(value)
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+
+
+def sha256_hex(data: bytes) -> str:
+    """Hexadecimal SHA-256 of ``data``."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest(value: Json) -> str:
+    """Hexadecimal SHA-256 of the canonical bytes of ``value``."""
+    return sha256_hex(encode(value))
+
+
+def _require_finite(value: Json) -> None:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"a number to be written is not finite: {value!r}")
+    elif isinstance(value, dict):
+        for item in value.values():
+            _require_finite(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _require_finite(item)
