@@ -28,6 +28,18 @@ def encode(value: Json) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
+def decode(data: bytes) -> Json:
+    """Read canonical bytes.  Raises ValueError for any others.
+
+    Equality with the re-encoded value is the whole check: it excludes
+    duplicate keys, other spellings of a number, spaces and trailing bytes.
+    """
+    value = orjson.loads(data)
+    if encode(value) != data:
+        raise ValueError("the bytes are not canonical JSON")
+    return value
+
+
 def sha256_hex(data: bytes) -> str:
     """Hexadecimal SHA-256 of ``data``."""
     return hashlib.sha256(data).hexdigest()

@@ -80,14 +80,16 @@ class Final:
 
     submitted: whether the client ended it; otherwise ``cause`` says what did.
     evidence: what the evaluator needs from the episode, all of it public.
-    farewell: a last message for the client, or None.
+    farewell: a last message for the client at ``port``, or None; ``witness``
+        is as in an ask.
     """
 
     submitted: bool
     cause: str
     evidence: Json
-    port: str | None = None
     farewell: Json = None
+    port: str = ""
+    witness: str | None = None
 
 
 Effect = Ask | Task | Final
@@ -131,6 +133,11 @@ Cause = Action | Rejection | Fault | Value
 
 class Episode(Protocol):
     """The state machine that every environment supplies."""
+
+    @property
+    def opening_charge(self) -> Charge:
+        """What opening the episode spent, before any cause."""
+        ...
 
     def pending(self) -> Effect:
         """Return the one pending effect; the same until ``apply`` is called."""

@@ -1,0 +1,54 @@
+"""The study: what is frozen before anything is acquired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from probebench.kernel.canonical import Json
+
+STUDY_FORMAT = "probebench.study/1"
+
+
+@dataclass(frozen=True)
+class Study:
+    """Configuration, runtime and source of a session, and nothing else.
+
+    config: the checked configuration; its ``environment`` names the entry of
+        the registry.
+    runtime: versions, BLAS, threads and processor features.
+    source: SHA-256 of every source file, by path inside the package.
+    """
+
+    config: Json
+    runtime: Mapping[str, Json]
+    source: Mapping[str, str]
+
+    @property
+    def environment(self) -> str:
+        """The registry's name of the environment."""
+        return str(self.config["environment"])
+
+    def document(self) -> dict[str, Json]:
+        """The content of study.json."""
+        return {
+            "format": STUDY_FORMAT,
+            "config": self.config,
+            "runtime": dict(self.runtime),
+            "source": dict(self.source),
+        }
+
+    @classmethod
+    def from_document(cls, document: Json) -> Study:
+        """Read study.json.  Raises ValueError with a sentence."""
+        expected = {"format", "config", "runtime", "source"}
+        if not isinstance(document, dict) or set(document) != expected:
+            raise ValueError(f"a study has exactly the fields {', '.join(sorted(expected))}")
+        if document["format"] != STUDY_FORMAT:
+            raise ValueError(f"the format is {document['format']!r}; expected {STUDY_FORMAT!r}")
+        for name in ("config", "runtime", "source"):
+            if not isinstance(document[name], dict):
+                raise ValueError(f"{name} is not an object")
+        if not isinstance(document["config"].get("environment"), str):
+            raise ValueError("config.environment is not a string")
+        return cls(document["config"], document["runtime"], document["source"])
