@@ -21,7 +21,7 @@ from tests.docs.pages import Block
 # the target exists.
 NOT_RUN = {
     "make setup": "installs",
-    "make demo": "installs; the README shows a control session and its verification, and those are run",
+    "make demo": "installs; the README shows control and verify, and those are run",
     "make test": "would run itself",
     "make check": "is part of `make test`",
     "make bench": "takes minutes and reports times",
