@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from probebench.host.channel import Received, StreamChannel
+from probebench.host.signals import StopSignals
 from probebench.host.subprocess_channel import ClientCommand, PerAskClient, SharedClient
 from probebench.kernel.canonical import Json
 from probebench.kernel.episode import Ask, Final, Launch
@@ -22,7 +25,8 @@ class StreamClients:
 
     def exchange(self, ask: Ask, message: bytes) -> tuple[Answer, Json]:
         """Send a message and await one line.  Raises OperatorError for an ask
-        that one pair of streams cannot serve."""
+        that one pair of streams cannot serve.
+        """
         if ask.launch is Launch.PER_ASK:
             raise OperatorError(
                 "this environment starts a process for each request, which standard streams cannot serve; "
@@ -54,19 +58,25 @@ class StreamClients:
 class CommandClients:
     """Programs that the driver starts: one a port, or one an ask."""
 
-    def __init__(self, command: ClientCommand, wake: SignalWake) -> None:
-        """wake: lets a signal end a wait; see host.signals."""
+    def __init__(
+        self, command: ClientCommand, signals: StopSignals, stderr_path: Path | None = None
+    ) -> None:
+        """signals: let a signal end a wait.
+
+        stderr_path: a file for what clients write to standard error, or None.
+        """
         self._command = command
-        self._wake = wake
+        self._signals = signals
+        self._stderr_path = stderr_path
         self._shared: dict[str, SharedClient] = {}
 
     def exchange(self, ask: Ask, message: bytes) -> tuple[Answer, Json]:
         """Send a message to the port's client, started where it is not yet."""
         if ask.launch is Launch.PER_ASK:
-            client = PerAskClient(self._command, ask.port, self._wake)
+            client = PerAskClient(self._command, ask.port, self._signals)
             return _answer(client.exchange(message, ask.deadline_s), ask)
         if ask.port not in self._shared:
-            self._shared[ask.port] = SharedClient(self._command, ask.port, self._wake)
+            self._shared[ask.port] = SharedClient(self._command, ask.port, self._signals)
         return _answer(self._shared[ask.port].exchange(message, ask.deadline_s), ask)
 
     def farewell(self, final: Final, message: bytes) -> None:
@@ -76,7 +86,7 @@ class CommandClients:
 
     def nested(self) -> CommandClients:
         """Processes of their own from the same command."""
-        return CommandClients(self._command, self._wake)
+        return CommandClients(self._command, self._signals, self._stderr_path)
 
     def close(self) -> None:
         """End every process group that is left."""

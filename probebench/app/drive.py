@@ -1,8 +1,8 @@
 """The one turn loop: session, resume and verify are the same call.
 
-    session = replay(nothing)       + live
-    resume  = replay(saved records) + live
-    verify  = replay(saved records) + the end
+session = replay(nothing)       + live
+resume  = replay(saved records) + live
+verify  = replay(saved records) + the end
 """
 
 from __future__ import annotations
@@ -56,11 +56,15 @@ class End:
     def answer(self, ask: Ask, message: bytes, *, sent_before: bool) -> tuple[records.Answer, Json]:
         """Raise UnfinishedError."""
         del message, sent_before
-        raise UnfinishedError("turns", f"the journal ends at ask {ask.key!r}; the session is unfinished")
+        raise UnfinishedError(
+            "turns", f"the journal ends at ask {ask.key!r}; the session is unfinished"
+        )
 
     def value(self, task: Task) -> Json:
         """Raise UnfinishedError."""
-        raise UnfinishedError("turns", f"the journal ends at task {task.key!r}; the session is unfinished")
+        raise UnfinishedError(
+            "turns", f"the journal ends at task {task.key!r}; the session is unfinished"
+        )
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,9 @@ def drive(
 class _Turn:
     """One turn: at most one answer, at most one value, one response record."""
 
-    def __init__(self, episode: Episode, source: Source, journal: Journal, clock: Clock, turn: int) -> None:
+    def __init__(
+        self, episode: Episode, source: Source, journal: Journal, clock: Clock, turn: int
+    ) -> None:
         self._episode = episode
         self._source = source
         self._journal = journal
@@ -154,7 +160,9 @@ class _Turn:
         answer = self._journal.answer(self._turn, ask)
         if answer is None:
             journal = self._journal
-            answer, timing = self._source.answer(ask, journal.message, sent_before=journal.message_was_saved)
+            answer, timing = self._source.answer(
+                ask, journal.message, sent_before=journal.message_was_saved
+            )
             self._started = self._clock.monotonic()
             journal.keep_answer(self._turn, ask, answer, timing)
         if answer.fault is not None:
@@ -188,6 +196,7 @@ class _Turn:
         )
         elapsed = self._clock.monotonic() - self._started - self._timing.get("task_s", 0.0)
         journal.settle(
-            records.response_name(self._turn), document, {"task_s": 0.0, **self._timing, "driver_s": elapsed}
+            records.response_name(self._turn),
+            document,
+            {"task_s": 0.0, **self._timing, "driver_s": elapsed},
         )
-

@@ -31,7 +31,9 @@ def freeze(store: Store, study: Study, files: dict[str, bytes]) -> None:
         if not store.exists(name):
             missing[name] = data
         elif store.read(name) != data:
-            raise ResumeMismatchError(f"source file {path} has changed since the session was started; {ADVICE}")
+            raise ResumeMismatchError(
+                f"source file {path} has changed since the session was started; {ADVICE}"
+            )
     store.publish_all(missing)
     store.publish(STUDY, encode(study.document()))
 
@@ -48,7 +50,9 @@ def require_same_config(frozen: Study, config: Json) -> None:
     """Raise ResumeMismatchError naming every field that differs."""
     changed = paths_that_differ(frozen.config, config)
     if changed:
-        raise ResumeMismatchError(f"the configuration has changed in {', '.join(changed)}; {ADVICE}")
+        raise ResumeMismatchError(
+            f"the configuration has changed in {', '.join(changed)}; {ADVICE}"
+        )
 
 
 def require_same_machine(frozen: Study, current: Study) -> None:
@@ -64,7 +68,9 @@ def require_same_machine(frozen: Study, current: Study) -> None:
 def require_same_display(frozen: Json, current: Json) -> None:
     """Raise ResumeMismatchError naming what differs in the PNG renderer."""
     if changed := runtime.differences(frozen, current):
-        raise ResumeMismatchError(f"the display runtime has changed: {'; '.join(changed)}; {ADVICE}")
+        raise ResumeMismatchError(
+            f"the display runtime has changed: {'; '.join(changed)}; {ADVICE}"
+        )
 
 
 ADVICE = "restore what was frozen, or start a new session in another folder"

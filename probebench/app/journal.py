@@ -59,7 +59,7 @@ class Journal:
             return None
         if len(saved) > 1:
             raise ArtifactError(names[1], f"turn {turn} has an input record as well")
-        (name, data), = saved.items()
+        ((name, data),) = saved.items()
         return self._follow_answer(name, data, turn, ask)
 
     def keep_answer(self, turn: int, ask: Ask, answer: records.Answer, timing: Json) -> None:
@@ -106,7 +106,9 @@ class Journal:
         saved = self._follow(name, data)
         if encode(saved) == encode(document):
             return saved["message"]
-        fields = sorted(key for key in saved.keys() | document.keys() if saved.get(key) != document.get(key))
+        fields = sorted(
+            key for key in saved.keys() | document.keys() if saved.get(key) != document.get(key)
+        )
         if fields == ["message"] and self._agree is not None:
             if self._agree(Part.MESSAGE, saved["message"], document["message"]):
                 return saved["message"]
@@ -134,4 +136,6 @@ class ReadOnlyRecords:
     def publish(self, name: str, data: bytes) -> None:
         """Raise UnfinishedError: verification writes nothing."""
         del data
-        raise UnfinishedError(name, "the journal ends before this record; the session is unfinished")
+        raise UnfinishedError(
+            name, "the journal ends before this record; the session is unfinished"
+        )

@@ -1,38 +1,12 @@
-"""Which environments there are, and how each is put together.
-
-This is the only module that sees the public and the hidden side of an
-environment at once.
-"""
+"""Which environments there are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
+from probebench.app.entry import Entry
 from probebench.kernel.canonical import Json
-from probebench.kernel.environment import Environment
 from probebench.kernel.errors import ConfigError
-from probebench.kernel.report import Reporter
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One environment, with what the commands need besides.
-
-    control: the arguments after the interpreter that start the scripted
-        transport control, or None where the environment has none.
-    fresh_config: (entropy, options) to a development configuration with
-        fresh seeds, or None.
-    reporter: how a finished session reads to a person, or None.
-    schemas: JSON Schemas of the messages by name.
-    """
-
-    environment: Environment
-    control: tuple[str, ...] | None = None
-    fresh_config: Callable[[Callable[[int], bytes], Mapping[str, str]], Json] | None = None
-    reporter: Reporter | None = None
-    schemas: Callable[[], dict[str, Json]] | None = None
-
 
 Registry = Mapping[str, Entry]
 
@@ -47,8 +21,12 @@ def entry_of(registry: Registry, config: Json) -> Entry:
     name = config.get("environment")
     if not isinstance(name, str) or name not in registry:
         known = ", ".join(sorted(registry))
-        problem = "is missing" if "environment" not in config else f"is {name!r:.60}, which is unknown"
-        raise ConfigError(f"the configuration is not valid: environment {problem}; use one of {known}")
+        problem = (
+            "is missing" if "environment" not in config else f"is {name!r:.60}, which is unknown"
+        )
+        raise ConfigError(
+            f"the configuration is not valid: environment {problem}; use one of {known}"
+        )
     entry = registry[name]
     entry.environment.configure(config)
     return entry

@@ -25,7 +25,9 @@ def outcome_document(driven: Driven) -> dict[str, Json]:
     return {"status": status, "cause": driven.final.cause}
 
 
-def evaluator_document(driven: Driven, budget: Budget, evaluation: Json, head: str) -> dict[str, Json]:
+def evaluator_document(
+    driven: Driven, budget: Budget, evaluation: Json, head: str
+) -> dict[str, Json]:
     """The content of evaluator.json, bound to the last turn record."""
     return {
         "format": EVALUATOR_FORMAT,
@@ -37,9 +39,7 @@ def evaluator_document(driven: Driven, budget: Budget, evaluation: Json, head: s
     }
 
 
-def manifest_document(
-    driven: Driven, head: str, files: Mapping[str, Json]
-) -> dict[str, Json]:
+def manifest_document(driven: Driven, head: str, files: Mapping[str, Json]) -> dict[str, Json]:
     """The content of manifest.json.
 
     files: size and SHA-256 by name, of every file but the manifest.
@@ -66,7 +66,9 @@ def read_manifest(document: Json) -> dict[str, Json]:
     if not isinstance(document, dict) or set(document) != fields:
         raise ArtifactError(MANIFEST, f"the fields are not exactly {', '.join(sorted(fields))}")
     if document["format"] != MANIFEST_FORMAT:
-        raise ArtifactError(MANIFEST, f"the format is {document['format']!r}; expected {MANIFEST_FORMAT!r}")
+        raise ArtifactError(
+            MANIFEST, f"the format is {document['format']!r}; expected {MANIFEST_FORMAT!r}"
+        )
     content = {key: value for key, value in document.items() if key != "self_sha256"}
     if document["self_sha256"] != digest(content):
         raise ArtifactError(MANIFEST, "self_sha256 is not the digest of its content")
@@ -99,5 +101,3 @@ def require_members(present: Iterable[str], expected: Iterable[str]) -> None:
 def describe_files(names: Iterable[str], read: Callable[[str], bytes]) -> dict[str, Json]:
     """The manifest's entries, read one file at a time."""
     return {name: file_entry(read(name)) for name in sorted(names)}
-
-

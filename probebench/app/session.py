@@ -16,7 +16,15 @@ from probebench.kernel.canonical import Json, decode, encode, sha256_hex
 from probebench.kernel.episode import Task
 from probebench.kernel.errors import ArtifactError, OperatorError
 from probebench.kernel.study import Study
-from probebench.kernel.turn import EVALUATOR, MANIFEST, SESSION, STUDY, chain_root, record_from, session_document
+from probebench.kernel.turn import (
+    EVALUATOR,
+    MANIFEST,
+    SESSION,
+    STUDY,
+    chain_root,
+    record_from,
+    session_document,
+)
 
 NONCE_BYTES = 32
 
@@ -39,7 +47,9 @@ class Outcome:
     already_complete: bool = False
 
 
-def run_session(rig: Rig, folder: Path, config: Json, clients: Clients, *, resume: bool = False) -> Outcome:
+def run_session(
+    rig: Rig, folder: Path, config: Json, clients: Clients, *, resume: bool = False
+) -> Outcome:
     """Run the session that ``config`` describes in ``folder``.
 
     With ``resume``, go on where an earlier driver stopped, from wherever it
@@ -63,7 +73,9 @@ def resume_session(rig: Rig, folder: Path, clients: Clients) -> Outcome:
 def frozen_config(rig: Rig, folder: Path) -> Json:
     """The configuration that a session folder was started with."""
     if not folder.is_dir():
-        raise OperatorError(f"there is no session folder {str(folder)!r}; start one with `probebench session`")
+        raise OperatorError(
+            f"there is no session folder {str(folder)!r}; start one with `probebench session`"
+        )
     with Store.open(folder, rig.filesystem) as store:
         if not store.exists(STUDY):
             raise OperatorError(
@@ -112,7 +124,9 @@ class _StoreRecords:
 class _Session:
     """One run in one locked, unfinished folder."""
 
-    def __init__(self, rig: Rig, entry: Entry, store: Store, folder: Path, clients: Clients) -> None:
+    def __init__(
+        self, rig: Rig, entry: Entry, store: Store, folder: Path, clients: Clients
+    ) -> None:
         self._rig = rig
         self._environment = entry.environment
         self._store = store
@@ -155,7 +169,10 @@ class _Session:
         return nonce, frozen_display
 
     def _run_hosted(self, task: Task) -> Json:
-        return hosted.run(self._rig, self._folder, task, self._clients)
+        return hosted.run(self._folder, task, self._clients, self._run_inner)
+
+    def _run_inner(self, folder: Path, config: Json, clients: Clients) -> Outcome:
+        return run_session(self._rig, folder, config, clients, resume=True)
 
     def _conclude(self, study: Study, driven: Driven, journal: Journal) -> Outcome:
         budget = self._environment.budget(study)

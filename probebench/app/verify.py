@@ -50,7 +50,7 @@ def verify_folder(
     *,
     expect_head: str | None = None,
     refit: bool = False,
-    say: Say = lambda name, seen: None,
+    say: Say | None = None,
 ) -> Verdict:
     """Check a session folder; nothing is written.
 
@@ -61,7 +61,9 @@ def verify_folder(
     driver is at work in it.
     """
     if not folder.is_dir():
-        raise OperatorError(f"there is no session folder {str(folder)!r} to verify; give the folder of a session")
+        raise OperatorError(
+            f"there is no session folder {str(folder)!r} to verify; give the folder of a session"
+        )
     verdict = Verdict(folder)
     with Store.open_readonly(folder) as store:
         try:
@@ -74,7 +76,9 @@ def verify_folder(
 class _Verification:
     """One pass: every file is read once, its bytes both hashed and parsed."""
 
-    def __init__(self, rig: Rig, store: Store, verdict: Verdict, say: Say, *, refit: bool) -> None:
+    def __init__(
+        self, rig: Rig, store: Store, verdict: Verdict, say: Say | None, *, refit: bool
+    ) -> None:
         self._rig = rig
         self._store = store
         self._verdict = verdict
@@ -134,7 +138,8 @@ class _Verification:
 
     def _passed(self, name: str, seen: str) -> None:
         self._verdict.checks.append((name, seen))
-        self._say(name, seen)
+        if self._say is not None:
+            self._say(name, seen)
 
     # -- the study -------------------------------------------------------
 
@@ -146,7 +151,11 @@ class _Verification:
             if sha256_hex(self._need(name)) != expected:
                 raise ArtifactError(name, "its bytes are not those that study.json lists")
         changed = snapshot.differences(study.source, snapshot.hashes(self._rig.snapshot()))
-        note = "the installed source is the same" if not changed else f"the installed source differs: {_some(changed)}"
+        note = (
+            "the installed source is the same"
+            if not changed
+            else f"the installed source differs: {_some(changed)}"
+        )
         self._passed("study", f"{len(study.source)} source files match their hashes; {note}")
         return study, data
 
@@ -158,7 +167,9 @@ class _Verification:
 
     # -- the journal -----------------------------------------------------
 
-    def _replay(self, study: Study, study_bytes: bytes, environment: Environment) -> tuple[Driven, Journal]:
+    def _replay(
+        self, study: Study, study_bytes: bytes, environment: Environment
+    ) -> tuple[Driven, Journal]:
         nonce, display = session_terms(self._need(records.SESSION))
         changed = [
             *runtime.differences(dict(study.runtime), self._rig.runtime()),
@@ -168,13 +179,21 @@ class _Verification:
         root = records.chain_root(nonce, study_bytes)
         journal = Journal(ReadOnlyRecords(self._read), root, self._agree)
         episode = environment.open(study, nonce)
-        opening = records.session_document(nonce, display, episode.opening_charge, episode.pending(), root)
+        opening = records.session_document(
+            nonce, display, episode.opening_charge, episode.pending(), root
+        )
         journal.settle(records.SESSION, opening, None)
         values = _Values(self, environment)
         driven = drive(episode, End(), journal, self._rig.clock, values)
-        note = "under the frozen runtime" if not changed else f"under another runtime: {_some(changed)}"
+        note = (
+            "under the frozen runtime"
+            if not changed
+            else f"under another runtime: {_some(changed)}"
+        )
         self._passed("chain", f"{len(journal.names)} records, each linked to the one before it")
-        self._passed("replay", f"{driven.turns} turns give the saved observations and responses, {note}")
+        self._passed(
+            "replay", f"{driven.turns} turns give the saved observations and responses, {note}"
+        )
         self._passed("values", values.summary())
         return driven, journal
 
@@ -185,7 +204,9 @@ class _Verification:
         if verdict.failure is not None:
             raise ArtifactError(f"{folder}/{verdict.failure.artifact}", str(verdict.failure))
         if value != hosted.value_of(verdict.manifest_sha256, verdict.evaluator):
-            raise ArtifactError(f"{folder}/{records.MANIFEST}", "it is not the one that the journal saved")
+            raise ArtifactError(
+                f"{folder}/{records.MANIFEST}", "it is not the one that the journal saved"
+            )
         self._passed("inner session", f"{folder} verified")
 
     def refits(self) -> bool:
@@ -200,36 +221,48 @@ class _Verification:
 
     # -- the end ---------------------------------------------------------
 
-    def _evaluation(self, study: Study, environment: Environment, driven: Driven, head: str) -> None:
+    def _evaluation(
+        self, study: Study, environment: Environment, driven: Driven, head: str
+    ) -> None:
         saved = self._decoded(records.EVALUATOR, self._need(records.EVALUATOR))
         evaluation = environment.evaluate(study, driven.final)
         document = seal.evaluator_document(driven, environment.budget(study), evaluation, head)
         fields = [name for name in document if name != "evaluation"]
         if not isinstance(saved, dict) or saved.keys() != document.keys():
-            raise ArtifactError(records.EVALUATOR, f"the fields are not exactly {', '.join(sorted(document))}")
+            raise ArtifactError(
+                records.EVALUATOR, f"the fields are not exactly {', '.join(sorted(document))}"
+            )
         for name in fields:
             if encode(saved[name]) != encode(document[name]):
                 raise ArtifactError(records.EVALUATOR, f"{name} is not what the journal comes to")
         if not self.same(Part.EVALUATION, saved["evaluation"], evaluation):
-            raise ArtifactError(records.EVALUATOR, "the evaluation recomputed from the retained actions differs")
+            raise ArtifactError(
+                records.EVALUATOR, "the evaluation recomputed from the retained actions differs"
+            )
         self._verdict.evaluator = saved
         self._passed("evaluator", "recomputed from the retained actions and the hidden state")
 
     def _seal(self, study: Study, driven: Driven, journal: Journal) -> None:
         if self._manifest is None:
-            raise UnfinishedError(records.MANIFEST, "this file is missing; the session is unfinished")
+            raise UnfinishedError(
+                records.MANIFEST, "this file is missing; the session is unfinished"
+            )
         seal.require_members(self._manifest["files"], seal.expected_names(study, journal.names))
         document = seal.manifest_document(driven, journal.head, self._entries)
         if document != self._manifest:
             raise ArtifactError(records.MANIFEST, "it is not the manifest of this session")
-        self._passed("manifest", f"{len(self._entries)} hashes, sizes and the outcome are those of the files")
+        self._passed(
+            "manifest", f"{len(self._entries)} hashes, sizes and the outcome are those of the files"
+        )
 
     def _head(self, head: str, expected: str | None) -> None:
         self._verdict.head_sha256 = head
         if expected is None:
             return
         if expected.lower() != head:
-            raise ArtifactError(records.MANIFEST, f"the head is {head}, not the expected {expected}")
+            raise ArtifactError(
+                records.MANIFEST, f"the head is {head}, not the expected {expected}"
+            )
         self._passed("head", "the expected one")
 
 
@@ -254,7 +287,9 @@ class _Values:
         try:
             self._environment.check(seen.task, seen.value)
         except ValueError as error:
-            raise ArtifactError(name, f"the saved value does not fit its computation: {error}") from None
+            raise ArtifactError(
+                name, f"the saved value does not fit its computation: {error}"
+            ) from None
         if self._verification.refits():
             self._run_again(name, seen.task, seen.value)
 
@@ -267,7 +302,11 @@ class _Values:
         """What was checked, in words."""
         if not self._checked:
             return "no computed values"
-        rerun = f"; {self._rerun} run again, all the same" if self._rerun else "; none run again (--refit does)"
+        rerun = (
+            f"; {self._rerun} run again, all the same"
+            if self._rerun
+            else "; none run again (--refit does)"
+        )
         return f"{self._checked} computed values are bound to their observations{rerun}"
 
 

@@ -32,7 +32,9 @@ class ExposeAction(ClosedModel):
     protocol: Literal["probebench.agent.v1"]
     request_id: RequestId
     action: Literal["expose"]
-    command_opd_nm: Vector = Field(description="Absolute correction, nm OPD, in the order of the modes.")
+    command_opd_nm: Vector = Field(
+        description="Absolute correction, nm OPD, in the order of the modes."
+    )
 
 
 class EstimateAction(ClosedModel):
@@ -49,7 +51,9 @@ class SubmitAction(ClosedModel):
     protocol: Literal["probebench.agent.v1"]
     request_id: RequestId
     action: Literal["submit"]
-    command_opd_nm: Vector = Field(description="Final correction, nm OPD, in the order of the modes.")
+    command_opd_nm: Vector = Field(
+        description="Final correction, nm OPD, in the order of the modes."
+    )
 
 
 # -- parts of a request ------------------------------------------------------
@@ -88,9 +92,10 @@ class Instrument(ClosedModel):
     read_noise_e: float = Field(description="Gaussian read noise, electrons RMS per pixel.")
     noise_model: str
     command_unit: str
-    command_bound_nm: float = Field(description="Largest magnitude of any command coefficient, nm OPD.")
+    command_bound_nm: float = Field(
+        description="Largest magnitude of any command coefficient, nm OPD."
+    )
     command_convention: str
-
 
     opd_nm: Vector
 
@@ -122,7 +127,9 @@ class Estimated(ClosedModel):
     """The action was an estimate."""
 
     kind: Literal["estimated"]
-    cached: bool = Field(description="Whether the images were unchanged, so that a saved fit is shown.")
+    cached: bool = Field(
+        description="Whether the images were unchanged, so that a saved fit is shown."
+    )
     fit: Fit
 
 
@@ -139,7 +146,9 @@ class Observation(ClosedModel):
 
     command_opd_nm: Vector
     exposure_index: int = Field(description="From 0, the initial image under the zero command.")
-    electrons: list[list[float]] = Field(description="Rows of signed electrons; row 0 is the bottom row.")
+    electrons: list[list[float]] = Field(
+        description="Rows of signed electrons; row 0 is the bottom row."
+    )
     png_base64: str = Field(description="Display only: palette PNG, row 0 drawn at the bottom.")
     row_order: str
 
@@ -153,7 +162,9 @@ class Request(ClosedModel):
     previous_record_sha256: Sha256 = Field(
         description="Digest of the journal record before the one that holds this request."
     )
-    turn: int = Field(description="Number of the turn that the answer to this request makes, from 1.")
+    turn: int = Field(
+        description="Number of the turn that the answer to this request makes, from 1."
+    )
     track: Track
     instrument: Instrument
     estimator: dict[str, object] | None = Field(

@@ -38,12 +38,17 @@ class HiddenSide(Protocol):
         ...
 
     def evaluate(
-        self, config: OpticalConfig, exposed_commands_opd_nm: list[list[float]], final_command_opd_nm: list[float]
+        self,
+        config: OpticalConfig,
+        exposed_commands_opd_nm: list[list[float]],
+        final_command_opd_nm: list[float],
     ) -> Json:
         """The evaluation of a finished episode."""
         ...
 
-    def secrets(self, config: OpticalConfig, exposed_commands_opd_nm: list[list[float]]) -> Sequence[Json]:
+    def secrets(
+        self, config: OpticalConfig, exposed_commands_opd_nm: list[list[float]]
+    ) -> Sequence[Json]:
         """Every hidden value."""
         ...
 
@@ -76,7 +81,11 @@ class OpticalEnvironment(Environment):
         """Acquire the initial image under the zero command."""
         config = configuration.parse(study.config)
         return OpticalEpisode(
-            config, calibration(config), Ledger(self.budget(study)), nonce, self.hidden.instrument(config)
+            config,
+            calibration(config),
+            Ledger(self.budget(study)),
+            nonce,
+            self.hidden.instrument(config),
         )
 
     def run(self, task: Task) -> Json:
@@ -106,7 +115,11 @@ class OpticalEnvironment(Environment):
 
 def _fit_inputs(task: Task) -> tuple[Calibration, list[Frame], list[list[float]]]:
     frames_e = [np.array(rows, dtype=np.float64) for rows in task.spec["frames_e"]]
-    return Calibration.from_document(task.spec["calibration"]), frames_e, task.spec["commands_opd_nm"]
+    return (
+        Calibration.from_document(task.spec["calibration"]),
+        frames_e,
+        task.spec["commands_opd_nm"],
+    )
 
 
 def _same_but_png_encoding(saved: Json, recomputed: Json) -> bool:
@@ -133,7 +146,9 @@ def _decoded(png_base64: Json) -> Json:
 
 def _close(saved: Json, recomputed: Json) -> bool:
     if isinstance(saved, dict) and isinstance(recomputed, dict):
-        return saved.keys() == recomputed.keys() and all(_close(saved[k], recomputed[k]) for k in saved)
+        return saved.keys() == recomputed.keys() and all(
+            _close(saved[k], recomputed[k]) for k in saved
+        )
     if isinstance(saved, list) and isinstance(recomputed, list):
         return len(saved) == len(recomputed) and all(map(_close, saved, recomputed))
     if isinstance(saved, float) and isinstance(recomputed, float):

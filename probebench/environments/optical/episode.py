@@ -52,7 +52,12 @@ class OpticalEpisode:
     """State: the exposures, the saved fits, the ledger, and how it ended."""
 
     def __init__(
-        self, config: OpticalConfig, calibration: Calibration, ledger: Ledger, nonce: bytes, expose: Expose
+        self,
+        config: OpticalConfig,
+        calibration: Calibration,
+        ledger: Ledger,
+        nonce: bytes,
+        expose: Expose,
     ) -> None:
         """Open the episode: acquire the image under the zero command.
 
@@ -133,7 +138,11 @@ class OpticalEpisode:
                 self._receive_fit(value)
             case Action():
                 self._act(cause)
-        if self._cause is None and self._wanted_fit is None and not self._ledger.remaining("requests"):
+        if (
+            self._cause is None
+            and self._wanted_fit is None
+            and not self._ledger.remaining("requests")
+        ):
             self._fail("request_allowance")
 
     def state_digest(self) -> bytes:
@@ -161,7 +170,8 @@ class OpticalEpisode:
             raise ActionRejectedError("wrong_type", "The field action must be a string.")
         if name not in CLIENT_KEYS:
             raise ActionRejectedError(
-                "unknown_action", f"The action must be one of {', '.join(CLIENT_KEYS)}; got {name[:40]!r}."
+                "unknown_action",
+                f"The action must be one of {', '.join(CLIENT_KEYS)}; got {name[:40]!r}.",
             )
         return name
 
@@ -176,10 +186,12 @@ class OpticalEpisode:
             return
         if identifier in self._identifiers:
             raise ActionRejectedError(
-                "stale_request_id", "That request was answered already; copy the identifier of the last request."
+                "stale_request_id",
+                "That request was answered already; copy the identifier of the last request.",
             )
         raise ActionRejectedError(
-            "unknown_request_id", "No request has that identifier; copy the identifier of the last request."
+            "unknown_request_id",
+            "No request has that identifier; copy the identifier of the last request.",
         )
 
     def _require_available(self, name: str) -> None:
@@ -189,13 +201,18 @@ class OpticalEpisode:
         if name == "expose":
             if not self._ledger.affords(self._exposure_charge()):
                 raise ActionRejectedError(
-                    "exposure_budget", "All exposures are spent; estimate, where the track has it, or submit."
+                    "exposure_budget",
+                    "All exposures are spent; estimate, where the track has it, or submit.",
                 )
             return
         if self._config.track != "tool_assisted":
-            raise ActionRejectedError("not_in_track", "This track has no estimator; expose or submit.")
+            raise ActionRejectedError(
+                "not_in_track", "This track has no estimator; expose or submit."
+            )
         if self._ledger.remaining("estimates") < 1:
-            raise ActionRejectedError("estimate_budget", "All estimates are spent; expose or submit.")
+            raise ActionRejectedError(
+                "estimate_budget", "All estimates are spent; expose or submit."
+            )
         if not self._has_two_commands():
             raise ActionRejectedError(
                 "estimator_precondition",
@@ -287,7 +304,9 @@ class OpticalEpisode:
             kind="final",
             outcome=outcome,
             final_command_opd_nm=command,
-            earlier_observations_of_final_command=[i for i, c in enumerate(commands) if c == command],
+            earlier_observations_of_final_command=[
+                i for i, c in enumerate(commands) if c == command
+            ],
             resources=self._resources(),
             last_acquired_observation=self._observation(),
         )

@@ -1,0 +1,299 @@
+"""What each command does; the command line only declares its parameters."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from probebench.app.clients import CommandClients
+from probebench.app.drive import Observer
+from probebench.app.machine import driving, read_config, split_command
+from probebench.app.registry import default_registry, entry_of
+from probebench.app.rig import Unwatched, machine_rig
+from probebench.app.session import Outcome, frozen_config, run_session
+from probebench.app.show import read_session, report_of
+from probebench.app.verify import Verdict, verify_folder
+from probebench.app.view import LineView, LiveView, print_report, say_error
+from probebench.kernel.canonical import Json, encode
+from probebench.kernel.errors import (
+    ExitCode,
+    InterruptedBySignalError,
+    OperatorError,
+    ProbebenchError,
+)
+from probebench.kernel.study import Study
+
+
+@dataclass(frozen=True)
+class Client:
+    """Which client a session has.
+
+    command: its command line, or None for the driver's own streams.
+    environment_names: variables that it is given besides the fixed few.
+    stderr_path: a file for its standard error, or None.
+    """
+
+    command: str | None = None
+    environment_names: Sequence[str] = ()
+    stderr_path: Path | None = None
+
+
+@dataclass(frozen=True)
+class Printing:
+    """How much is printed, and in which form."""
+
+    quiet: bool = False
+    as_json: bool = False
+
+
+def session(
+    config_path: Path, folder: Path, client: Client, printing: Printing, *, resume: bool
+) -> ExitCode:
+    """Run a session, or with ``resume`` go on with one."""
+    return _run(read_config(config_path), folder, client, printing, resume=resume)
+
+
+def resume(folder: Path, client: Client, printing: Printing) -> ExitCode:
+    """Go on with the session in ``folder`` under its own configuration."""
+    return _run(frozen_config(machine_rig(), folder), folder, client, printing, resume=True)
+
+
+def _run(
+    config: Json, folder: Path, client: Client, printing: Printing, *, resume: bool
+) -> ExitCode:
+    if printing.as_json and client.command is None:
+        raise OperatorError(
+            "--json needs --agent: over our own streams, standard output is the protocol's alone"
+        )
+    words = None if client.command is None else split_command(client.command)
+    with (
+        _watching(config, printing) as observer,
+        driving(words, observer, client.environment_names, client.stderr_path) as (rig, clients),
+    ):
+        outcome = run_session(rig, folder, config, clients, resume=resume)
+        if not (outcome.submitted or printing.quiet) and isinstance(clients, CommandClients):
+            _say_last_words(clients)
+    _say_end(outcome, printing)
+    if words is not None:
+        _print_outcome(outcome, printing)
+    return _exit_code(outcome)
+
+
+def verify(folder: Path, printing: Printing, *, expect_head: str | None, refit: bool) -> ExitCode:
+    """Check a folder and print one line a property."""
+    say = None if printing.as_json or printing.quiet else _say_check
+    verdict = verify_folder(machine_rig(), folder, expect_head=expect_head, refit=refit, say=say)
+    if printing.as_json:
+        _print_json(verdict_document(verdict))
+    elif verdict.failure is not None:
+        print(f"FAILED  {verdict.failure}")
+    else:
+        status = verdict.evaluator["outcome"]["status"]
+        print(f"verified: {folder}, an episode that was {status}; head {verdict.head_sha256}")
+    return ExitCode.COMPLETE if verdict.verified else ExitCode.VERIFICATION_FAILED
+
+
+def control(config_path: Path, folder: Path, printing: Printing, *, resume: bool) -> ExitCode:
+    """Run the scripted transport control as a client, and verify its folder."""
+    config = read_config(config_path)
+    argv = _control_argv(config)
+    with _watching(config, printing) as observer, driving(argv, observer) as (rig, clients):
+        outcome = run_session(rig, folder, config, clients, resume=resume)
+    verdict = verify_folder(machine_rig(), folder)
+    if printing.as_json:
+        _print_json({**outcome_document(outcome), "verification": verdict_document(verdict)})
+    else:
+        _print_outcome(outcome, printing)
+        print("verified" if verdict.verified else f"FAILED  {verdict.failure}")
+    return _exit_code(outcome) if verdict.verified else ExitCode.VERIFICATION_FAILED
+
+
+def show(folder: Path, *, as_json: bool) -> ExitCode:
+    """Print a session as a person would want it; nothing is verified."""
+    recorded = read_session(folder)
+    report = report_of(machine_rig(), recorded)
+    if as_json:
+        _print_json(
+            {
+                "headline": list(report.headline),
+                "columns": list(report.columns),
+                "rows": [list(row) for row in report.rows],
+                "figures": dict(report.figures),
+                "evaluator": recorded.evaluator,
+            }
+        )
+    else:
+        print_report(report, Console())
+    return ExitCode.COMPLETE
+
+
+def schema(environment: str, message: str | None) -> ExitCode:
+    """Print the JSON Schema of one message, or of all by name."""
+    registry = default_registry()
+    if environment not in registry:
+        raise OperatorError(
+            f"there is no environment {environment!r}; use one of {', '.join(sorted(registry))}"
+        )
+    make = registry[environment].schemas
+    schemas = {} if make is None else make()
+    if message is None:
+        _print_json(schemas, pretty_printed=True)
+    elif message in schemas:
+        _print_json(schemas[message], pretty_printed=True)
+    else:
+        raise OperatorError(
+            f"there is no message {message!r}; use one of {', '.join(sorted(schemas))}"
+        )
+    return ExitCode.COMPLETE
+
+
+def config_new(environment: str, options: Mapping[str, str], output: Path | None) -> ExitCode:
+    """Write a development configuration with fresh 128-bit seeds."""
+    registry = default_registry()
+    if environment not in registry:
+        raise OperatorError(
+            f"there is no environment {environment!r}; use one of {', '.join(sorted(registry))}"
+        )
+    fresh = registry[environment].fresh_config
+    if fresh is None:
+        raise OperatorError(f"environment {environment!r} makes no fresh configurations")
+    text = pretty(fresh(secrets.token_bytes, options))
+    if output is None:
+        print(text, end="")
+        return ExitCode.COMPLETE
+    try:
+        # The seeds are secrets, and an existing configuration is not ours to replace.
+        with open(output, "x", encoding="utf-8", opener=_private) as file:
+            file.write(text)
+    except OSError as error:
+        raise OperatorError(
+            f"cannot write {str(output)!r}: {error.strerror}; give a new file's name"
+        ) from None
+    return ExitCode.COMPLETE
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def report_error(error: ProbebenchError, *, as_json: bool) -> ExitCode:
+    """Say in one sentence what went wrong; returns the exit code."""
+    code = (
+        error.interrupted_code if isinstance(error, InterruptedBySignalError) else error.exit_code
+    )
+    if as_json:
+        _print_json({"status": "error", "exit_code": int(code), "error": str(error)})
+    say_error(f"probebench: {error}")
+    return code
+
+
+# -- documents -----------------------------------------------------------------
+
+
+def outcome_document(outcome: Outcome) -> Json:
+    """A session's end, for --json."""
+    return {
+        "folder": str(outcome.folder),
+        "status": "submitted" if outcome.submitted else "failed",
+        "cause": outcome.cause,
+        "already_complete": outcome.already_complete,
+        "head_sha256": outcome.head_sha256,
+        "manifest_sha256": outcome.manifest_sha256,
+        "evaluator": outcome.evaluator,
+    }
+
+
+def verdict_document(verdict: Verdict) -> Json:
+    """A verdict, for --json."""
+    failure = verdict.failure
+    return {
+        "folder": str(verdict.folder),
+        "verified": verdict.verified,
+        "checks": [{"property": name, "seen": seen} for name, seen in verdict.checks],
+        "failed_artifact": None if failure is None else failure.artifact,
+        "failure": None if failure is None else str(failure),
+        "head_sha256": verdict.head_sha256 or None,
+        "manifest_sha256": verdict.manifest_sha256 or None,
+        "outcome": None if verdict.evaluator is None else verdict.evaluator["outcome"],
+    }
+
+
+def pretty(value: Json) -> str:
+    """Indented JSON for people, with a final newline."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+# -- what is printed -------------------------------------------------------------
+
+
+def _print_json(value: Json, *, pretty_printed: bool = False) -> None:
+    print(pretty(value) if pretty_printed else encode(value).decode(), end="")
+
+
+def _say_check(name: str, seen: str) -> None:
+    print(f"ok      {name}: {seen}", flush=True)
+
+
+def _print_outcome(outcome: Outcome, printing: Printing) -> None:
+    if printing.as_json:
+        _print_json(outcome_document(outcome))
+        return
+    console = Console(soft_wrap=True)
+    report = report_of(machine_rig(), read_session(outcome.folder))
+    for sentence in report.headline:
+        console.print(sentence, highlight=False, markup=False)
+    print(f"folder: {outcome.folder}")
+
+
+def _say_end(outcome: Outcome, printing: Printing) -> None:
+    """The end on standard error, which a client on our own streams may read."""
+    if printing.quiet:
+        return
+    if outcome.already_complete:
+        say_error("the session was complete already; nothing was run or written")
+    status = "submitted" if outcome.submitted else f"failed ({outcome.cause})"
+    say_error(f"session {status}; head {outcome.head_sha256}")
+
+
+def _say_last_words(clients: CommandClients) -> None:
+    if words := clients.last_words():
+        say_error(f"the client's last words on standard error:\n{words}")
+
+
+def _exit_code(outcome: Outcome) -> ExitCode:
+    if outcome.submitted or outcome.already_complete:
+        return ExitCode.COMPLETE
+    return ExitCode.FAILED_EPISODE
+
+
+def _control_argv(config: Json) -> list[str]:
+    entry = entry_of(default_registry(), config)
+    if entry.control is None:
+        raise OperatorError(
+            f"environment {entry.environment.id!r} has no scripted control; run `probebench session` with --agent"
+        )
+    return [sys.executable, *entry.control]
+
+
+@contextmanager
+def _watching(config: Json, printing: Printing) -> Iterator[Observer]:
+    """A live picture on a terminal, plain lines elsewhere, or nothing."""
+    if printing.quiet:
+        yield Unwatched()
+        return
+    entry = entry_of(default_registry(), config)
+    glance = str if entry.reporter is None else entry.reporter.glance
+    if not sys.stderr.isatty():
+        yield LineView(glance, say_error)
+        return
+    budget = entry.environment.budget(Study(config, {}, {}))
+    with LiveView(glance, budget, Console(stderr=True)) as view:
+        yield view

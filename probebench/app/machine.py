@@ -1,0 +1,85 @@
+"""Open this machine's streams, signals and files for the commands."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from probebench.app.clients import CommandClients, StreamClients
+from probebench.app.drive import Observer
+from probebench.app.rig import Clients, Rig, machine_rig
+from probebench.host.channel import StreamChannel, claim_standard_streams
+from probebench.host.signals import StopSignals
+from probebench.host.subprocess_channel import ClientCommand
+from probebench.kernel.canonical import Json
+from probebench.kernel.errors import ConfigError, OperatorError
+from probebench.kernel.strictjson import parse_document
+
+CONFIG_MAX_BYTES = 1 << 20
+
+
+def read_config(path: Path) -> Json:
+    """Read a configuration file as strict JSON.
+
+    Raises ConfigError.  No sentence names the file: over the driver's own
+    streams the client may read what the driver prints, and the name of a
+    configuration is not for it.
+    """
+    if path.is_dir():
+        raise ConfigError("the configuration (--config) is a folder; give a JSON file")
+    try:
+        with path.open("rb") as file:
+            data = file.read(CONFIG_MAX_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(
+            f"the configuration (--config) cannot be read: {reason}; give a JSON file"
+        ) from None
+    return parse_document(data, "the configuration (--config)", max_bytes=CONFIG_MAX_BYTES)
+
+
+def split_command(command: str) -> list[str]:
+    """Split an agent's command line as a shell splits words."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise OperatorError(
+            f"the agent's command {command!r} cannot be split into words: {error}; quote it"
+        ) from None
+    if not words:
+        raise OperatorError(
+            "the agent's command (--agent) is empty; give a program and its arguments"
+        )
+    return words
+
+
+@contextmanager
+def driving(
+    agent: Sequence[str] | None,
+    observer: Observer,
+    environment_names: Sequence[str] = (),
+    stderr_path: Path | None = None,
+) -> Iterator[tuple[Rig, Clients]]:
+    """Signals caught, and clients ready: a started program or our own streams.
+
+    agent: the client's argument vector, or None for the standard streams.
+    environment_names: variables that the client is given besides the fixed
+        few; see host.subprocess_channel.
+    stderr_path: where the client's standard error goes; None keeps its end.
+    """
+    with StopSignals() as signals:
+        rig = replace(machine_rig(), stop=signals, observer=observer)
+        clients: StreamClients | CommandClients
+        if agent is None:
+            reader, writer = claim_standard_streams()
+            clients = StreamClients(StreamChannel(reader, writer, signals=signals))
+        else:
+            command = ClientCommand(agent, pass_through=environment_names)
+            clients = CommandClients(command, signals, stderr_path)
+        try:
+            yield rig, clients
+        finally:
+            clients.close()

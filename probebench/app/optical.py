@@ -1,0 +1,66 @@
+"""The optical environment put together: its public and its hidden side meet here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from probebench.app.entry import Entry
+from probebench.environments.optical import config as configuration
+from probebench.environments.optical import evaluator, fixture
+from probebench.environments.optical.config import OpticalConfig
+from probebench.environments.optical.environment import OpticalEnvironment
+from probebench.environments.optical.episode import Expose
+from probebench.environments.optical.report import REPORTER
+from probebench.kernel.canonical import Json
+from probebench.kernel.errors import OperatorError
+from probebench.wire import optical as wire
+
+OPTIONS = {"track": "tool_assisted", "name": "development", "preset": "default"}
+
+
+class Hidden:
+    """The wavefront and its judge, as the public side is handed them."""
+
+    def instrument(self, config: OpticalConfig) -> Expose:
+        """The camera with its wavefront inside."""
+        return fixture.Instrument(config).expose
+
+    def evaluate(
+        self,
+        config: OpticalConfig,
+        exposed_commands_opd_nm: list[list[float]],
+        final_command_opd_nm: list[float],
+    ) -> Json:
+        """The evaluation of a finished episode."""
+        return evaluator.evaluate(config, exposed_commands_opd_nm, final_command_opd_nm)
+
+    def secrets(
+        self, config: OpticalConfig, exposed_commands_opd_nm: list[list[float]]
+    ) -> Sequence[Json]:
+        """Every hidden value."""
+        return fixture.secrets(config, exposed_commands_opd_nm)
+
+
+def optical_entry() -> Entry:
+    """The registry's entry of the static six-mode camera."""
+    return Entry(
+        environment=OpticalEnvironment(Hidden()),
+        control=("-m", "probebench.clients.scripted"),
+        fresh_config=_fresh_config,
+        reporter=REPORTER,
+        schemas=_schemas,
+    )
+
+
+def _fresh_config(entropy: Callable[[int], bytes], options: Mapping[str, str]) -> Json:
+    if unknown := sorted(set(options) - set(OPTIONS)):
+        raise OperatorError(
+            f"an optical configuration has no option {', '.join(unknown)}; use {', '.join(OPTIONS)}"
+        )
+    return configuration.fresh_config(entropy, **(OPTIONS | dict(options)))
+
+
+def _schemas() -> dict[str, Json]:
+    """JSON Schemas of every message, and of the configuration."""
+    messages = {**wire.CLIENT_MESSAGES, **wire.DRIVER_MESSAGES, "config": OpticalConfig}
+    return {name: model.model_json_schema() for name, model in messages.items()}

@@ -1,0 +1,87 @@
+"""Read a session folder, finished or not, for a person to look at."""
+
+from __future__ import annotations
+
+import base64
+from itertools import count
+from pathlib import Path
+
+from probebench.app import freeze
+from probebench.app.registry import entry_of
+from probebench.app.rig import Rig
+from probebench.host.store import Store
+from probebench.kernel import turn as records
+from probebench.kernel.canonical import Json, decode
+from probebench.kernel.errors import ArtifactError, OperatorError
+from probebench.kernel.report import RecordedSession, RecordedTurn, Report
+
+
+def read_session(folder: Path) -> RecordedSession:
+    """What a session folder holds; nothing is verified.
+
+    Raises OperatorError where there is no session, ArtifactError for a record
+    that cannot be read.
+    """
+    if not folder.is_dir():
+        raise OperatorError(
+            f"there is no session folder {str(folder)!r} to show; give the folder of a session"
+        )
+    with Store.open_readonly(folder) as store:
+        if not (store.exists(records.STUDY) and store.exists(records.SESSION)):
+            raise OperatorError(
+                f"the folder {str(folder)!r} holds no session that was begun; give another folder"
+            )
+        return RecordedSession(
+            study=freeze.read_study(store.read(records.STUDY)),
+            first_message=_document(store, records.SESSION)["message"],
+            turns=_turns(store),
+            evaluator=_document(store, records.EVALUATOR)
+            if store.exists(records.EVALUATOR)
+            else None,
+        )
+
+
+def report_of(rig: Rig, session: RecordedSession) -> Report:
+    """A session as its environment tells it; any other as plain turns."""
+    reporter = entry_of(rig.registry, session.study.config).reporter
+    return _plain(session) if reporter is None else reporter.report(session)
+
+
+def _turns(store: Store) -> list[RecordedTurn]:
+    turns: list[RecordedTurn] = []
+    for turn in count(1):
+        name = records.response_name(turn)
+        if not store.exists(name):
+            return turns
+        received, fault = _answer(store, turn)
+        turns.append(RecordedTurn(turn, received, fault, _document(store, name)))
+    raise AssertionError("count() does not end")
+
+
+def _answer(store: Store, turn: int) -> tuple[bytes | None, str | None]:
+    for name in (records.input_name(turn), records.fault_name(turn)):
+        if store.exists(name):
+            document = _document(store, name)
+            fault = document["fault"]["kind"] if "fault" in document else None
+            return base64.b64decode(document["received_base64"]), fault
+    return None, None
+
+
+def _document(store: Store, name: str) -> Json:
+    try:
+        return decode(store.read(name))
+    except ValueError as error:
+        raise ArtifactError(name, str(error)) from None
+
+
+def _plain(session: RecordedSession) -> Report:
+    rows = [
+        (
+            str(t.turn),
+            t.fault or (t.received or b"").decode(errors="replace").strip(),
+            t.response["rejection"] or "",
+        )
+        for t in session.turns
+    ]
+    outcome = "unfinished" if session.evaluator is None else session.evaluator["outcome"]["status"]
+    return Report([f"The session is {outcome}."], ("turn", "received", "rejection"), rows)

@@ -1,0 +1,121 @@
+"""What an operator sees: a live view of a session, lines, tables, JSON."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from probebench.app.drive import TurnSeen
+from probebench.kernel.budget import Budget
+from probebench.kernel.canonical import Json, decode
+from probebench.kernel.episode import Action, Fault, Rejection
+from probebench.kernel.report import Report
+
+Glance = Callable[[Json], str]
+
+
+def cause_text(seen: TurnSeen) -> str:
+    """What came in a turn, in a word or two."""
+    match seen.cause:
+        case Action(name=name):
+            return name
+        case Rejection(code=code):
+            return f"rejected: {code}"
+        case Fault(kind=kind):
+            return f"fault: {kind.value}"
+    return "" if seen.task is None else f"computed {seen.task.kind}"
+
+
+class LineView:
+    """One plain line a turn, for pipes and logs."""
+
+    def __init__(self, glance: Glance, write: Callable[[str], None]) -> None:
+        self._glance = glance
+        self._write = write
+
+    def turn(self, seen: TurnSeen) -> None:
+        """Write the turn's line."""
+        replayed = " (replayed)" if seen.replayed else ""
+        self._write(f"turn {seen.turn}{replayed}: {cause_text(seen)}; {self._seen(seen)}")
+
+    def _seen(self, seen: TurnSeen) -> str:
+        return self._glance(decode(seen.message)) if seen.message else "no message"
+
+
+class LiveView:
+    """A live picture on a terminal: turn, budget bars, last action, elapsed."""
+
+    def __init__(self, glance: Glance, budget: Budget, console: Console) -> None:
+        self._glance = glance
+        self._budget = budget
+        self._spent: Counter[str] = Counter()
+        self._started = time.monotonic()
+        self._last = "waiting for the client"
+        self._turn = 0
+        self._live = Live(
+            get_renderable=self._picture, console=console, refresh_per_second=4, transient=True
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._live.stop()
+
+    def turn(self, seen: TurnSeen) -> None:
+        """Take the turn in; the picture follows."""
+        self._turn = seen.turn
+        self._spent.update(seen.charge)
+        glimpse = self._glance(decode(seen.message)) if seen.message else ""
+        self._last = f"{cause_text(seen)}; {glimpse}"
+
+    def opened(self, charge: Mapping[str, int]) -> None:
+        """Count what opening the episode spent."""
+        self._spent.update(charge)
+
+    def _picture(self) -> RenderableType:
+        bars = Table.grid(padding=(0, 1))
+        for name, limit in self._budget.limits.items():
+            spent = self._spent[name]
+            bars.add_row(
+                name,
+                ProgressBar(total=max(limit, 1), completed=spent, width=30),
+                f"{spent} of {limit}",
+            )
+        elapsed = time.monotonic() - self._started
+        return Group(Text(f"turn {self._turn}, {elapsed:.0f} s"), bars, Text(self._last))
+
+
+def print_report(report: Report, console: Console) -> None:
+    """The outcome in sentences, then the turns, then the figures."""
+    for sentence in report.headline:
+        console.print(sentence, highlight=False, soft_wrap=True)
+    if report.rows:
+        table = Table(*report.columns, box=None, header_style="bold", pad_edge=False)
+        for row in report.rows:
+            table.add_row(*map(Text, row))
+        console.print(table)
+    if report.figures:
+        figures = Table.grid(padding=(0, 2))
+        for name, value in report.figures:
+            figures.add_row(Text(name), Text(value))
+        console.print(figures)
+
+
+def say_error(text: str) -> None:
+    """One line on standard error; a closed one is no reason to fail."""
+    try:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+    except OSError:
+        return

@@ -1,0 +1,205 @@
+"""The commands and their parameters; what they do is in app.commands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from probebench.app import commands
+from probebench.kernel.errors import ExitCode, OperatorError, ProbebenchError
+
+app = typer.Typer(
+    name="probebench",
+    help="Benchmark drivers for agents that work through an instrument.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+config_app = typer.Typer(help="Make configurations.", no_args_is_help=True)
+app.add_typer(config_app, name="config")
+
+Config = Annotated[
+    Path | None, typer.Option("--config", help="Configuration file (JSON).", show_default=False)
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", help="Session folder to make.", show_default=False)
+]
+Agent = Annotated[
+    str | None,
+    typer.Option(
+        "--agent",
+        help="Command of the client; without it, our own standard streams.",
+        show_default=False,
+    ),
+]
+AgentEnv = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--agent-env",
+        help="Environment variable that the client is given; repeatable.",
+        show_default=False,
+    ),
+]
+AgentStderr = Annotated[
+    Path | None,
+    typer.Option(
+        "--agent-stderr", help="File for the client's standard error.", show_default=False
+    ),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted session.")]
+Verify = Annotated[
+    Path | None,
+    typer.Option("--verify", help="Verify this folder and run nothing.", show_default=False),
+]
+ExpectHead = Annotated[
+    str | None,
+    typer.Option(
+        "--expect-head", help="Head digest noted when the session ended.", show_default=False
+    ),
+]
+Refit = Annotated[
+    bool, typer.Option("--refit", help="Run every saved computation again and compare.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing of the progress.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+Folder = Annotated[Path, typer.Argument(help="Session folder.")]
+
+
+@app.command()
+def session(
+    config: Config = None,
+    output: Output = None,
+    agent: Agent = None,
+    agent_env: AgentEnv = None,
+    agent_stderr: AgentStderr = None,
+    resume: Resume = False,
+    verify: Verify = None,
+    expect_head: ExpectHead = None,
+    refit: Refit = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a session, go on with one (--resume), or verify one (--verify)."""
+    printing = commands.Printing(quiet=quiet, as_json=as_json)
+    if verify is not None:
+        _refuse_together(
+            "--verify", config=config, output=output, agent=agent, resume=resume or None
+        )
+        _exit(commands.verify(verify, printing, expect_head=expect_head, refit=refit))
+    folder = _needed("--output", output)
+    client = commands.Client(agent, agent_env or (), agent_stderr)
+    _exit(commands.session(_needed("--config", config), folder, client, printing, resume=resume))
+
+
+@app.command("resume")
+def resume_command(
+    folder: Folder,
+    agent: Agent = None,
+    agent_env: AgentEnv = None,
+    agent_stderr: AgentStderr = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with an interrupted session under its own configuration."""
+    client = commands.Client(agent, agent_env or (), agent_stderr)
+    _exit(commands.resume(folder, client, commands.Printing(quiet=quiet, as_json=as_json)))
+
+
+@app.command("verify")
+def verify_command(
+    folder: Folder,
+    expect_head: ExpectHead = None,
+    refit: Refit = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Verify a session folder from its bytes."""
+    printing = commands.Printing(quiet=quiet, as_json=as_json)
+    _exit(commands.verify(folder, printing, expect_head=expect_head, refit=refit))
+
+
+@app.command()
+def control(
+    config: Config = None,
+    output: Output = None,
+    resume: Resume = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the scripted transport control as a client, and verify its folder."""
+    printing = commands.Printing(quiet=quiet, as_json=as_json)
+    folder = _needed("--output", output)
+    _exit(commands.control(_needed("--config", config), folder, printing, resume=resume))
+
+
+@app.command()
+def show(folder: Folder, as_json: AsJson = False) -> None:
+    """Show a session: its outcome, its turns, its figures."""
+    _exit(commands.show(folder, as_json=as_json))
+
+
+@app.command()
+def schema(
+    message: Annotated[
+        str | None, typer.Argument(help="Message; all of them without it.", show_default=False)
+    ] = None,
+    environment: Annotated[str, typer.Option("--environment", help="Environment.")] = "optical",
+) -> None:
+    """Print the JSON Schemas of the messages and the configuration."""
+    _exit(commands.schema(environment, message))
+
+
+@config_app.command("new")
+def config_new(
+    environment: Annotated[str, typer.Option("--environment", help="Environment.")] = "optical",
+    track: Annotated[
+        str | None, typer.Option("--track", help="Track of the environment.", show_default=False)
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option("--preset", help="Preset of the environment.", show_default=False)
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Free name; no client sees it.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", help="New file; standard output without it.", show_default=False),
+    ] = None,
+) -> None:
+    """Make a development configuration with fresh 128-bit seeds."""
+    given = {"track": track, "preset": preset, "name": name}
+    options = {key: value for key, value in given.items() if value is not None}
+    _exit(commands.config_new(environment, options, output))
+
+
+def main() -> None:
+    """Run the command line; one sentence and a documented code for every error."""
+    run(app)
+
+
+def run(command: typer.Typer) -> None:
+    """Run a Typer application and turn the suite's errors into exit codes."""
+    try:
+        command()
+    except ProbebenchError as error:
+        raise SystemExit(int(commands.report_error(error, as_json="--json" in sys.argv))) from None
+
+
+def _exit(code: ExitCode) -> NoReturn:
+    raise typer.Exit(int(code))
+
+
+def _needed(option: str, value: Path | None) -> Path:
+    if value is None:
+        raise OperatorError(f"the option {option} is missing; give it, or --verify with a folder")
+    return value
+
+
+def _refuse_together(option: str, **others: object) -> None:
+    if given := [f"--{name}" for name, value in others.items() if value is not None]:
+        raise OperatorError(
+            f"{option} runs nothing, so it does not go with {', '.join(given)}; leave one out"
+        )
