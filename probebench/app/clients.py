@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from probebench.host.channel import Received, StreamChannel
-from probebench.host.signals import StopSignals
+from probebench.host.signals import SignalWake
 from probebench.host.subprocess_channel import ClientCommand, PerAskClient, SharedClient
 from probebench.kernel.canonical import Json
 from probebench.kernel.episode import Ask, Final, Launch
@@ -58,16 +56,10 @@ class StreamClients:
 class CommandClients:
     """Programs that the driver starts: one a port, or one an ask."""
 
-    def __init__(
-        self, command: ClientCommand, signals: StopSignals, stderr_path: Path | None = None
-    ) -> None:
-        """signals: let a signal end a wait.
-
-        stderr_path: a file for what clients write to standard error, or None.
-        """
+    def __init__(self, command: ClientCommand, signals: SignalWake) -> None:
+        """signals: let a signal end a wait."""
         self._command = command
         self._signals = signals
-        self._stderr_path = stderr_path
         self._shared: dict[str, SharedClient] = {}
 
     def exchange(self, ask: Ask, message: bytes) -> tuple[Answer, Json]:
@@ -86,7 +78,7 @@ class CommandClients:
 
     def nested(self) -> CommandClients:
         """Processes of their own from the same command."""
-        return CommandClients(self._command, self._signals, self._stderr_path)
+        return CommandClients(self._command, self._signals)
 
     def close(self) -> None:
         """End every process group that is left."""

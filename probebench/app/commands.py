@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from probebench.app.clients import CommandClients
 from probebench.app.drive import Observer
-from probebench.app.machine import driving, read_config, split_command
+from probebench.app.machine import driving, read_config
 from probebench.app.registry import default_registry, entry_of
 from probebench.app.rig import Unwatched, machine_rig
 from probebench.app.session import Outcome, frozen_config, run_session
@@ -73,16 +74,18 @@ def _run(
         raise OperatorError(
             "--json needs --agent: over our own streams, standard output is the protocol's alone"
         )
-    words = None if client.command is None else split_command(client.command)
     with (
         _watching(config, printing) as observer,
-        driving(words, observer, client.environment_names, client.stderr_path) as (rig, clients),
+        driving(client.command, observer, client.environment_names, client.stderr_path) as (
+            rig,
+            clients,
+        ),
     ):
         outcome = run_session(rig, folder, config, clients, resume=resume)
         if not (outcome.submitted or printing.quiet) and isinstance(clients, CommandClients):
             _say_last_words(clients)
     _say_end(outcome, printing)
-    if words is not None:
+    if client.command is not None:
         _print_outcome(outcome, printing)
     return _exit_code(outcome)
 
@@ -104,8 +107,8 @@ def verify(folder: Path, printing: Printing, *, expect_head: str | None, refit: 
 def control(config_path: Path, folder: Path, printing: Printing, *, resume: bool) -> ExitCode:
     """Run the scripted transport control as a client, and verify its folder."""
     config = read_config(config_path)
-    argv = _control_argv(config)
-    with _watching(config, printing) as observer, driving(argv, observer) as (rig, clients):
+    agent = _control_command(config)
+    with _watching(config, printing) as observer, driving(agent, observer) as (rig, clients):
         outcome = run_session(rig, folder, config, clients, resume=resume)
     verdict = verify_folder(machine_rig(), folder)
     if printing.as_json:
@@ -274,13 +277,13 @@ def _exit_code(outcome: Outcome) -> ExitCode:
     return ExitCode.FAILED_EPISODE
 
 
-def _control_argv(config: Json) -> list[str]:
+def _control_command(config: Json) -> str:
     entry = entry_of(default_registry(), config)
     if entry.control is None:
         raise OperatorError(
             f"environment {entry.environment.id!r} has no scripted control; run `probebench session` with --agent"
         )
-    return [sys.executable, *entry.control]
+    return shlex.join([sys.executable, *entry.control])
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from probebench.app.journal import Journal
+from probebench.host.channel import Clock
 from probebench.kernel import turn as records
 from probebench.kernel.budget import Charge
 from probebench.kernel.canonical import Json
@@ -25,14 +26,6 @@ from probebench.kernel.episode import (
     Value,
 )
 from probebench.kernel.errors import ActionRejectedError, UnfinishedError
-
-
-class Clock(Protocol):
-    """Monotonic seconds, for durations that are recorded."""
-
-    def monotonic(self) -> float:
-        """Seconds since an arbitrary instant."""
-        ...
 
 
 class Source(Protocol):

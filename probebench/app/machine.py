@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +14,7 @@ from probebench.host.channel import StreamChannel, claim_standard_streams
 from probebench.host.signals import StopSignals
 from probebench.host.subprocess_channel import ClientCommand
 from probebench.kernel.canonical import Json
-from probebench.kernel.errors import ConfigError, OperatorError
+from probebench.kernel.errors import ConfigError
 from probebench.kernel.strictjson import parse_document
 
 CONFIG_MAX_BYTES = 1 << 20
@@ -41,31 +40,16 @@ def read_config(path: Path) -> Json:
     return parse_document(data, "the configuration (--config)", max_bytes=CONFIG_MAX_BYTES)
 
 
-def split_command(command: str) -> list[str]:
-    """Split an agent's command line as a shell splits words."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise OperatorError(
-            f"the agent's command {command!r} cannot be split into words: {error}; quote it"
-        ) from None
-    if not words:
-        raise OperatorError(
-            "the agent's command (--agent) is empty; give a program and its arguments"
-        )
-    return words
-
-
 @contextmanager
 def driving(
-    agent: Sequence[str] | None,
+    agent: str | None,
     observer: Observer,
     environment_names: Sequence[str] = (),
     stderr_path: Path | None = None,
 ) -> Iterator[tuple[Rig, Clients]]:
     """Signals caught, and clients ready: a started program or our own streams.
 
-    agent: the client's argument vector, or None for the standard streams.
+    agent: the client's command line, or None for the standard streams.
     environment_names: variables that the client is given besides the fixed
         few; see host.subprocess_channel.
     stderr_path: where the client's standard error goes; None keeps its end.
@@ -75,10 +59,12 @@ def driving(
         clients: StreamClients | CommandClients
         if agent is None:
             reader, writer = claim_standard_streams()
-            clients = StreamClients(StreamChannel(reader, writer, signals=signals))
+            clients = StreamClients(StreamChannel(reader, writer, signals))
         else:
-            command = ClientCommand(agent, pass_through=environment_names)
-            clients = CommandClients(command, signals, stderr_path)
+            command = ClientCommand.parse(
+                agent, pass_through=environment_names, stderr_path=stderr_path
+            )
+            clients = CommandClients(command, signals)
         try:
             yield rig, clients
         finally:

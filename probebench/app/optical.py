@@ -13,6 +13,7 @@ from probebench.environments.optical.episode import Expose
 from probebench.environments.optical.report import REPORTER
 from probebench.kernel.canonical import Json
 from probebench.kernel.errors import OperatorError
+from probebench.kernel.schema import ClosedModel
 from probebench.wire import optical as wire
 
 OPTIONS = {"track": "tool_assisted", "name": "development", "preset": "default"}
@@ -62,5 +63,9 @@ def _fresh_config(entropy: Callable[[int], bytes], options: Mapping[str, str]) -
 
 def _schemas() -> dict[str, Json]:
     """JSON Schemas of every message, and of the configuration."""
-    messages = {**wire.CLIENT_MESSAGES, **wire.DRIVER_MESSAGES, "config": OpticalConfig}
+    messages: dict[str, type[ClosedModel]] = {
+        **wire.CLIENT_MESSAGES,
+        **wire.DRIVER_MESSAGES,
+        "config": OpticalConfig,
+    }
     return {name: model.model_json_schema() for name, model in messages.items()}

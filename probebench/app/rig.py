@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Protocol
 
 import probebench
-from probebench.app.drive import Clock, Observer, TurnSeen
+from probebench.app.drive import Observer, TurnSeen
 from probebench.app.registry import Registry, default_registry
 from probebench.host import runtime, snapshot
-from probebench.host.channel import SystemClock
-from probebench.host.store import Filesystem
+from probebench.host.channel import Clock, SystemClock
+from probebench.host.filesystem import Filesystem
 from probebench.kernel.canonical import Json
 from probebench.kernel.episode import Ask, Final
 from probebench.kernel.turn import Answer
@@ -82,7 +82,8 @@ class Rig:
 
 
 def machine_rig(registry: Registry | None = None) -> Rig:
-    """This machine and this suite's environments."""
+    """This machine, computing in one thread, and this suite's environments."""
+    runtime.use_one_thread()
     return Rig(
         registry=default_registry() if registry is None else registry,
         filesystem=Filesystem(),

@@ -9,7 +9,8 @@ from probebench.app import freeze, hosted, seal
 from probebench.app.drive import Driven, drive
 from probebench.app.journal import Journal
 from probebench.app.live import Live
-from probebench.app.registry import Entry, entry_of
+from probebench.app.entry import Entry
+from probebench.app.registry import entry_of
 from probebench.app.rig import Clients, Rig
 from probebench.host.store import Store
 from probebench.kernel.canonical import Json, decode, encode, sha256_hex

@@ -26,7 +26,7 @@ class Ledger:
     spent: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.spent = {name: 0 for name in self.budget.limits} | self.spent
+        self.spent = dict.fromkeys(self.budget.limits, 0) | self.spent
 
     def remaining(self, resource: str) -> int:
         """How much of a limited resource is left."""
@@ -47,6 +47,8 @@ class Ledger:
         executes it, so passing a limit here is a defect, not a rejection.
         """
         if not self.affords(charge):
-            raise ValueError(f"the charge {dict(charge)} passes a limit: {dict(self.budget.limits)}")
+            raise ValueError(
+                f"the charge {dict(charge)} passes a limit: {dict(self.budget.limits)}"
+            )
         for name, amount in charge.items():
             self.spent[name] = self.spent.get(name, 0) + amount

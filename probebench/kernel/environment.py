@@ -39,7 +39,8 @@ class Environment(Protocol):
 
     def open(self, study: Study, nonce: bytes) -> Episode:
         """Begin an episode.  Everything random in the world comes from the
-        study; ``nonce`` only makes request identifiers unguessable."""
+        study; ``nonce`` only makes request identifiers unguessable.
+        """
         ...
 
     def evaluate(self, study: Study, final: Final) -> Json:

@@ -23,7 +23,7 @@ from typing import Final as Constant
 
 from probebench.kernel.budget import Charge
 from probebench.kernel.canonical import Json, decode, encode, sha256_hex
-from probebench.kernel.episode import Ask, Effect, Fault, FaultKind, Final, Task
+from probebench.kernel.episode import Ask, Effect, Fault, FaultKind, Task
 
 STUDY: Constant = "study.json"
 SESSION: Constant = "session.json"
@@ -79,7 +79,8 @@ def request_id(nonce: bytes, index: int) -> str:
 
 def stamped(effect: Effect, witness_sha256: str) -> Json:
     """The message that an effect sends: an ask's body with its witness, a
-    farewell, or None."""
+    farewell, or None.
+    """
     if isinstance(effect, Task):
         return None
     body = effect.body if isinstance(effect, Ask) else effect.farewell
@@ -137,7 +138,8 @@ def answer_document(turn: int, ask: Ask, answer: Answer) -> dict[str, Json]:
 
 def answer_from(document: Json) -> Answer:
     """Read an input or fault record.  Raises ValueError, KeyError or TypeError
-    for a document that is none."""
+    for a document that is none.
+    """
     try:
         data = base64.b64decode(document["received_base64"], validate=True)
     except binascii.Error as error:
@@ -189,7 +191,12 @@ def response_document(
 
 def _described(effect: Effect) -> dict[str, Json]:
     if isinstance(effect, Ask):
-        return {"effect": "ask", "key": effect.key, "port": effect.port, "launch": effect.launch.value}
+        return {
+            "effect": "ask",
+            "key": effect.key,
+            "port": effect.port,
+            "launch": effect.launch.value,
+        }
     if isinstance(effect, Task):
         return {"effect": "task", "key": effect.key, "kind": effect.kind}
     return {"effect": "final", "submitted": effect.submitted, "cause": effect.cause}

@@ -3,7 +3,7 @@
 from hashlib import sha256
 
 from probebench.kernel import episode as ep
-from probebench.kernel.budget import Budget, Ledger
+from probebench.kernel.budget import FREE, Budget, Ledger
 from probebench.kernel.environment import Environment
 from probebench.kernel.errors import ActionRejectedError, ConfigError
 from probebench.kernel.strictjson import parse_object, require_fields
@@ -11,7 +11,7 @@ from probebench.kernel.turn import request_id
 
 
 class ThermometerEpisode:
-    opening_charge = {}
+    opening_charge = FREE
 
     def __init__(self, seed, budget, nonce):
         self.seed, self.ledger, self.nonce = seed, Ledger(budget), nonce

@@ -1,0 +1,117 @@
+"""Every environment, the toys included, keeps what the kernel relies on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probebench.kernel.canonical import encode
+from probebench.kernel.episode import Ask
+from tests import conformance
+from tests.conformance import Case
+
+SEED = "0123456789abcdeffedcba9876543210"
+
+
+def thermometer_reply(ask: Ask, message: dict[str, Any]) -> bytes:
+    """Read three times, one bad line, average, answer: from the request alone."""
+    count, result = len(message["readings"]), message["result"]
+    if count == 2 and result == "":
+        return b"not an action\n"
+    if count < 3:
+        done = "read"
+    elif not result.startswith("average"):
+        done = "average"
+    else:
+        done = "answer"
+    return encode({"id": message["id"], "do": done, "value": count if done == "answer" else None})
+
+
+def breeder_reply(ask: Ask, message: dict[str, Any]) -> bytes:
+    """Malformed at first in every third proposal, then repaired."""
+    if message["attempt"] % 3 == 0 and message["repair"] is None:
+        return b'{"x": "ten"}\n'
+    return encode({"x": (message["attempt"] * 31) % 1000})
+
+
+def optical_reply(ask: Ask, message: dict[str, Any]) -> bytes:
+    """A rejected line, the defocus probe, the estimator where there is one, a submission."""
+    spent, result = message["resources"]["spent"], message["last_result"]
+    action = {"protocol": message["protocol"], "request_id": message["request_id"]}
+    if spent["requests"] == 0:
+        return b'{"protocol":"probebench.agent.v1"}\n'
+    if spent["exposures"] == 1:
+        return encode({**action, "action": "expose", "command_opd_nm": [80, 0, 0, 0, 0, 0]})
+    if "estimate" in message["available_actions"] and (
+        result is None or result["kind"] != "estimated"
+    ):
+        return encode({**action, "action": "estimate"})
+    command = (
+        result["fit"]["suggested_command_opd_nm"] if result["kind"] == "estimated" else [0] * 6
+    )
+    return encode({**action, "action": "submit", "command_opd_nm": command})
+
+
+def optical_config(name: str) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads((Path("configs") / f"{name}.json").read_text())
+    return config
+
+
+CASES = {
+    "thermometer": Case({"environment": "thermometer", "seed": SEED}, thermometer_reply),
+    "breeder": Case({"environment": "breeder", "proposals": 3, "inner": None}, breeder_reply),
+    "breeder with a session inside": Case(
+        {
+            "environment": "breeder",
+            "proposals": 1,
+            "inner": {"environment": "breeder", "proposals": 0, "inner": None},
+        },
+        breeder_reply,
+    ),
+    "optical assisted": Case(optical_config("agent_protocol_development"), optical_reply),
+    "optical direct": Case(optical_config("agent_protocol_development_direct"), optical_reply),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]
+
+
+def test_pending_is_idempotent(case: Case) -> None:
+    conformance.check_pending_is_idempotent(case)
+
+
+def test_parse_and_cost_change_nothing(case: Case) -> None:
+    conformance.check_parse_and_cost_are_pure(case)
+
+
+def test_garbage_is_rejected_with_a_code(case: Case) -> None:
+    conformance.check_garbage_is_rejected(case)
+
+
+def test_a_fault_ends_the_episode_or_moves_it_on(case: Case) -> None:
+    conformance.check_a_fault_ends_or_moves_on(case)
+
+
+def test_two_sessions_with_one_nonce_are_equal_bytewise(case: Case, tmp_path: Path) -> None:
+    conformance.check_sessions_repeat_bytewise(case, tmp_path)
+
+
+def test_a_finished_session_verifies_with_every_computation_run_again(
+    case: Case, tmp_path: Path
+) -> None:
+    conformance.check_verifies(case, tmp_path)
+
+
+def test_a_session_killed_before_any_durable_step_resumes_to_the_same_end(
+    case: Case, tmp_path: Path
+) -> None:
+    assert conformance.check_resumes_from_every_durable_step(case, tmp_path) > 20
+
+
+def test_no_hidden_value_stands_in_a_public_message(case: Case, tmp_path: Path) -> None:
+    conformance.check_no_secret_is_public(case, tmp_path)
