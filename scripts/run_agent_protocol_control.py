@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from contextlib import suppress
 
 from probebench.clients import Agent, Connection, DriverGoneError
 from probebench.clients.scripted import play
@@ -37,11 +38,11 @@ def main() -> int:
     if given.resume:
         command.append("--resume")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as driver:
-        assert driver.stdin is not None and driver.stdout is not None  # noqa: S101 - both are PIPE
-        try:
+        if driver.stdin is None or driver.stdout is None:
+            raise RuntimeError("the driver was started without pipes")
+        # If it ends early, its exit code and its own words say why.
+        with suppress(DriverGoneError):
             play(Agent(Connection(driver.stdout, driver.stdin)))
-        except DriverGoneError:
-            pass  # its exit code and its own words on standard error say why
         driver.stdin.close()
         return driver.wait()
 

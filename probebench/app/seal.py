@@ -15,7 +15,10 @@ from probebench.kernel.turn import (
     EVALUATOR_FORMAT,
     MANIFEST,
     MANIFEST_FORMAT,
+    SESSION,
     STUDY,
+    TASKS,
+    TURN_NAME,
 )
 
 
@@ -81,6 +84,12 @@ def read_manifest(document: Json) -> dict[str, Json]:
 def expected_names(study: Study, journal: Iterable[str]) -> set[str]:
     """The files of a finished session but for its manifest."""
     return {STUDY, EVALUATOR, *journal, *(SOURCE + path for path in study.source)}
+
+
+def may_belong(name: str) -> bool:
+    """Whether a name is one that some session's file can have."""
+    fixed = name in {STUDY, SESSION, EVALUATOR, MANIFEST}
+    return fixed or name.startswith((SOURCE, TASKS)) or TURN_NAME.fullmatch(name) is not None
 
 
 def own_names(names: Iterable[str], sessions: Iterable[str]) -> list[str]:

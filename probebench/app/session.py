@@ -7,9 +7,9 @@ from pathlib import Path
 
 from probebench.app import freeze, hosted, seal
 from probebench.app.drive import Driven, drive
+from probebench.app.entry import Entry
 from probebench.app.journal import Journal
 from probebench.app.live import Live
-from probebench.app.entry import Entry
 from probebench.app.registry import entry_of
 from probebench.app.rig import Clients, Rig
 from probebench.host.store import Store

@@ -13,7 +13,7 @@ from probebench.app.registry import entry_of
 from probebench.app.rig import Rig
 from probebench.app.session import session_terms
 from probebench.host import runtime, snapshot
-from probebench.host.store import Store
+from probebench.host.store import Store, is_temporary
 from probebench.kernel import turn as records
 from probebench.kernel.canonical import Json, decode, encode, sha256_hex
 from probebench.kernel.environment import Environment, Part
@@ -104,6 +104,7 @@ class _Verification:
         names = self._store.names()
         self._present = set(names)
         if records.MANIFEST not in self._present:
+            self._unfinished_members(names)
             return
         data = self._store.read(records.MANIFEST)
         manifest = seal.read_manifest(self._decoded(records.MANIFEST, data))
@@ -112,6 +113,15 @@ class _Verification:
         self._manifest = manifest
         self._verdict.manifest_sha256 = sha256_hex(data)
         self._passed("membership", f"{len(present)} files, exactly those of the manifest")
+
+    def _unfinished_members(self, names: list[str]) -> None:
+        """Before the manifest, names follow a pattern, and what a killed
+        driver left half published is no finding.
+        """
+        for name in names:
+            if not (is_temporary(name) or seal.may_belong(name)):
+                raise ArtifactError(name, "this file does not belong to a session")
+        self._passed("names", f"{len(names)} files, all of an unfinished session")
 
     def _read(self, name: str) -> bytes | None:
         """Read one file and compare it with the manifest's entry."""

@@ -37,6 +37,7 @@ RESPONSE_FORMAT: Constant = "probebench.response/1"
 EVALUATOR_FORMAT: Constant = "probebench.evaluator/1"
 MANIFEST_FORMAT: Constant = "probebench.manifest/1"
 
+TASKS: Constant = "tasks/"
 TURN_NAME: Constant = re.compile(r"turns/turn_(\d{4,})_(input|fault|response)\.json")
 
 
@@ -57,7 +58,7 @@ def response_name(turn: int) -> str:
 
 def task_folder(key: str) -> str:
     """The folder of a hosted task's own session."""
-    return f"tasks/{key}"
+    return f"{TASKS}{key}"
 
 
 def chain_root(nonce: bytes, study: bytes) -> str:
