@@ -131,7 +131,7 @@ def reason_of(error: OSError) -> str:
     if error.errno == errno.ENOTDIR:
         return "it lies behind something that is not a folder"
     if error.errno == errno.ENOENT:
-        return "this file is missing"
+        return "it is missing"
     return f"it cannot be read ({error.strerror})"
 
 
