@@ -76,6 +76,10 @@ class TurnSeen:
 class Observer(Protocol):
     """Whoever watches a session; it sees what is public and decides nothing."""
 
+    def opened(self, charge: Charge) -> None:
+        """The episode is open, and spent this."""
+        ...
+
     def turn(self, seen: TurnSeen) -> None:
         """A turn has been settled."""
         ...
@@ -99,6 +103,7 @@ def drive(
 ) -> Driven:
     """Run an episode to its end through the journal and then ``source``."""
     spent = Counter(episode.opening_charge)
+    observer.opened(episode.opening_charge)
     sessions: dict[str, str] = {}
     turn = 0
     while not isinstance(effect := episode.pending(), Final):

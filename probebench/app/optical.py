@@ -35,11 +35,9 @@ class Hidden:
         """The evaluation of a finished episode."""
         return evaluator.evaluate(config, exposed_commands_opd_nm, final_command_opd_nm)
 
-    def secrets(
-        self, config: OpticalConfig, exposed_commands_opd_nm: list[list[float]]
-    ) -> Sequence[Json]:
+    def secrets(self, config: OpticalConfig, evaluation: Json) -> Sequence[Json]:
         """Every hidden value."""
-        return fixture.secrets(config, exposed_commands_opd_nm)
+        return fixture.secrets(config, evaluation)
 
 
 def optical_entry() -> Entry:

@@ -14,6 +14,7 @@ from probebench.app.registry import Registry, default_registry
 from probebench.host import runtime, snapshot
 from probebench.host.channel import Clock, SystemClock
 from probebench.host.filesystem import Filesystem
+from probebench.kernel.budget import Charge
 from probebench.kernel.canonical import Json
 from probebench.kernel.episode import Ask, Final
 from probebench.kernel.turn import Answer
@@ -49,6 +50,9 @@ class Clients(Protocol):
 
 class Unwatched:
     """The observer of a session that nobody watches."""
+
+    def opened(self, charge: Charge) -> None:
+        """Ignore it."""
 
     def turn(self, seen: TurnSeen) -> None:
         """Ignore the turn."""

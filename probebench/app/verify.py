@@ -15,6 +15,7 @@ from probebench.app.session import session_terms
 from probebench.host import runtime, snapshot
 from probebench.host.store import Store, is_temporary
 from probebench.kernel import turn as records
+from probebench.kernel.budget import Charge
 from probebench.kernel.canonical import Json, decode, encode, sha256_hex
 from probebench.kernel.environment import Environment, Part
 from probebench.kernel.episode import Task
@@ -284,6 +285,9 @@ class _Values:
         self._environment = environment
         self._checked = 0
         self._rerun = 0
+
+    def opened(self, charge: Charge) -> None:
+        """Nothing is computed yet."""
 
     def turn(self, seen: TurnSeen) -> None:
         """Check the value of one turn, if it has one."""

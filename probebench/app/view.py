@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from probebench.app.drive import TurnSeen
-from probebench.kernel.budget import Budget
+from probebench.kernel.budget import Budget, Charge
 from probebench.kernel.canonical import Json, decode
 from probebench.kernel.episode import Action, Fault, Rejection
 from probebench.kernel.report import Report
@@ -41,6 +41,10 @@ class LineView:
     def __init__(self, glance: Glance, write: Callable[[str], None]) -> None:
         self._glance = glance
         self._write = write
+
+    def opened(self, charge: Charge) -> None:
+        """Say that the client is awaited."""
+        self._write("the session is open; waiting for the client")
 
     def turn(self, seen: TurnSeen) -> None:
         """Write the turn's line."""
@@ -72,16 +76,16 @@ class LiveView:
     def __exit__(self, *exc: object) -> None:
         self._live.stop()
 
+    def opened(self, charge: Charge) -> None:
+        """Count what opening the episode spent."""
+        self._spent.update(charge)
+
     def turn(self, seen: TurnSeen) -> None:
         """Take the turn in; the picture follows."""
         self._turn = seen.turn
         self._spent.update(seen.charge)
         glimpse = self._glance(decode(seen.message)) if seen.message else ""
         self._last = f"{cause_text(seen)}; {glimpse}"
-
-    def opened(self, charge: Mapping[str, int]) -> None:
-        """Count what opening the episode spent."""
-        self._spent.update(charge)
 
     def _picture(self) -> RenderableType:
         bars = Table.grid(padding=(0, 1))

@@ -151,6 +151,8 @@ def claim_standard_streams() -> tuple[int, int]:
     # or the next file that is opened would receive what is printed.
     if nothing > 2:
         os.close(nothing)
+    else:
+        os.set_inheritable(nothing, True)
     # Printed before, but still in Python's buffer: no protocol message either.
     sys.stdout.flush()
     return source, sink

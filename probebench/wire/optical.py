@@ -97,8 +97,6 @@ class Instrument(ClosedModel):
     )
     command_convention: str
 
-    opd_nm: Vector
-
 
 class Counters(ClosedModel):
     """One number for each resource."""

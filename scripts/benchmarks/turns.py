@@ -29,6 +29,7 @@ from probebench.app.rig import Rig, machine_rig
 from probebench.app.session import run_session
 from probebench.app.verify import verify_folder
 from probebench.host.filesystem import Filesystem
+from probebench.kernel.budget import Charge
 from probebench.kernel.canonical import encode
 from probebench.kernel.episode import Action, Ask, Final
 from probebench.kernel.turn import Answer
@@ -91,6 +92,10 @@ class TurnTimes:
         self.beyond_publishes_s: list[float] = []
         self.publishes_s: list[float] = []
         self.fit_s = 0.0
+
+    def opened(self, charge: Charge) -> None:
+        """Start the clock of the first turn."""
+        self._last = (time.perf_counter(), self._filesystem.spent_s)
 
     def turn(self, seen: TurnSeen) -> None:
         """Note one turn."""

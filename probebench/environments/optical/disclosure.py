@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from probebench.environments.optical.camera import Calibration
-from probebench.environments.optical.estimator import disclosure as estimator_disclosure
 from probebench.environments.optical.modes import MODE_NAMES, NOLL_INDICES
+from probebench.environments.optical.starts import disclosure as estimator_disclosure
 from probebench.kernel.canonical import Json
 from probebench.wire import optical as wire
 

@@ -16,7 +16,8 @@ from probebench.environments.optical import config as configuration
 from probebench.environments.optical.camera import Calibration, calibration
 from probebench.environments.optical.config import OpticalConfig
 from probebench.environments.optical.episode import Expose, Frame, OpticalEpisode
-from probebench.environments.optical.estimator import check_fit, fit
+from probebench.environments.optical.estimator import fit
+from probebench.environments.optical.fit_check import check_fit
 from probebench.kernel.budget import Budget, Ledger
 from probebench.kernel.canonical import Json
 from probebench.kernel.environment import Environment, Part
@@ -46,9 +47,7 @@ class HiddenSide(Protocol):
         """The evaluation of a finished episode."""
         ...
 
-    def secrets(
-        self, config: OpticalConfig, exposed_commands_opd_nm: list[list[float]]
-    ) -> Sequence[Json]:
+    def secrets(self, config: OpticalConfig, evaluation: Json) -> Sequence[Json]:
         """Every hidden value."""
         ...
 

@@ -53,9 +53,7 @@ class Likelihood:
     commands_opd_nm: (k, 6) nm, the command of each.
     """
 
-    def __init__(
-        self, calibration: Calibration, frames_e: Reals, commands_opd_nm: Reals
-    ) -> None:
+    def __init__(self, calibration: Calibration, frames_e: Reals, commands_opd_nm: Reals) -> None:
         self._optics = calibration.optics
         self._photons = calibration.photons_per_exposure
         self._read_variance = calibration.read_noise_e**2

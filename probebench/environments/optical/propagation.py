@@ -143,4 +143,3 @@ def optics(
     """The optics of a geometry, built once."""
     with one_blas_thread():
         return Optics(wavelength_nm, pupil_samples, obscuration, pixels, samples_per_lambda_over_d)
-

@@ -9,6 +9,7 @@ import pytest
 from probebench.app.drive import Driven, End, TurnSeen, drive
 from probebench.app.journal import Journal, ReadOnlyRecords
 from probebench.kernel import turn as records
+from probebench.kernel.budget import Charge
 from probebench.kernel.episode import Ask, Episode, Fault, FaultKind, Task
 from probebench.kernel.errors import UnfinishedError
 from probebench.kernel.study import Study
@@ -50,6 +51,9 @@ class Source:
 class Watch:
     def __init__(self) -> None:
         self.seen: list[TurnSeen] = []
+
+    def opened(self, charge: Charge) -> None:
+        self.opening = charge
 
     def turn(self, seen: TurnSeen) -> None:
         self.seen.append(seen)

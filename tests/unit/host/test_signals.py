@@ -69,9 +69,9 @@ def test_a_signal_on_its_way_is_awaited() -> None:
     with StopSignals() as stop:
         await_signal(stop, 0.0)
         program = "import os, signal; os.kill(os.getppid(), signal.SIGHUP)"
-        with subprocess.Popen([sys.executable, "-c", program]):
-            with pytest.raises(InterruptedBySignalError, match="SIGHUP"):
-                await_signal(stop, 60.0)
+        child = subprocess.Popen([sys.executable, "-c", program])
+        with child, pytest.raises(InterruptedBySignalError, match="SIGHUP"):
+            await_signal(stop, 60.0)
 
 
 def test_where_no_signal_is_awaited_nothing_is_waited_for() -> None:

@@ -1,0 +1,68 @@
+"""What the estimator does, as numbers that the request discloses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from probebench.environments.optical.camera import Calibration
+from probebench.environments.optical.propagation import Reals
+from probebench.kernel.canonical import Json
+
+REFERENCE_WAVELENGTH_NM = 850.0
+# (position of the mode, signed offset in nm at the reference wavelength).  Odd
+# modes have no twin, so one sign is enough; trefoil needs no start of its own.
+OFFSETS_NM = (
+    (0, 100.0),
+    (0, -100.0),
+    (1, 100.0),
+    (1, -100.0),
+    (2, 100.0),
+    (2, -100.0),
+    (3, 100.0),
+    (4, 100.0),
+)
+COEFFICIENT_BOUND_NM = 500.0
+ITERATIONS_PER_START = 30
+GRADIENT_TOLERANCE_PER_NM = 1e-4
+INITIAL_TRUST_RADIUS_NM = 50.0
+MAX_TRUST_RADIUS_NM = 200.0
+BASIN_LOG_LIKELIHOOD = 10.0
+TIE_LOG_LIKELIHOOD = 1e-3
+SAME_MINIMUM_NM = 0.1
+CAMERA_SCORE = "unbiased_sharpness"
+
+
+def wavelength_scale(calibration: Calibration) -> float:
+    """Lengths of the search in nm scale with the wavelength; phases do not."""
+    return calibration.wavelength_nm / REFERENCE_WAVELENGTH_NM
+
+
+def starts_opd_nm(calibration: Calibration) -> Reals:
+    """The starts, (9, 6) nm: zero, then one offset each."""
+    starts = np.zeros((1 + len(OFFSETS_NM), 6))
+    for row, (mode, offset_nm) in enumerate(OFFSETS_NM, start=1):
+        starts[row, mode] = offset_nm * wavelength_scale(calibration)
+    return starts
+
+
+def disclosure(calibration: Calibration) -> dict[str, Json]:
+    """What a request says of the estimator."""
+    scale = wavelength_scale(calibration)
+    return {
+        "method": "maximum likelihood over all acquired images: electrons + read_noise_e^2 taken as Poisson "
+        "of the expected electrons + read_noise_e^2; exact gradient, expected Fisher matrix as Hessian",
+        "solver": "scipy.optimize.minimize(method='trust-exact') from each start",
+        "starts_opd_nm": starts_opd_nm(calibration).tolist(),
+        "coefficient_bound_nm": COEFFICIENT_BOUND_NM,
+        "iterations_per_start": ITERATIONS_PER_START,
+        "gradient_tolerance_per_nm": GRADIENT_TOLERANCE_PER_NM,
+        "initial_trust_radius_nm": INITIAL_TRUST_RADIUS_NM * scale,
+        "max_trust_radius_nm": MAX_TRUST_RADIUS_NM * scale,
+        "other_basins_within_log_likelihood": BASIN_LOG_LIKELIHOOD,
+        "tie_within_log_likelihood": TIE_LOG_LIKELIHOOD,
+        "needs": "images under at least two distinct commands; even so, convergence does not show that the "
+        "estimate is right",
+        "camera_score": CAMERA_SCORE,
+        "camera_score_formula": "sum over pixels of (e^2 - e - read_noise_e^2) / photons_per_exposure^2, an "
+        "unbiased estimate of the sum of squares of the expected image",
+    }
