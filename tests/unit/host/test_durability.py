@@ -246,3 +246,17 @@ def test_a_writer_that_ignores_short_writes_is_caught(tmp_path: Path) -> None:
     with Store.create(tmp_path / "a", WritesOnce()) as store:
         store.publish("one.json", bytes(range(100)))
         assert store.read("one.json") != bytes(range(100))
+
+
+def test_a_publish_goes_on_through_signals_that_do_not_stop_it(tmp_path: Path) -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: seen.append(number))
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        with Store.create(tmp_path / "a", Filesystem()) as store:
+            while len(seen) < 50:
+                store.publish(f"turns/{len(store.names())}.json", b"x" * 100_000)
+            assert all(store.read(name) == b"x" * 100_000 for name in store.names())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
