@@ -44,6 +44,7 @@ class LineView:
 
     def opened(self, charge: Charge) -> None:
         """Say that the client is awaited."""
+        del charge
         self._write("the session is open; waiting for the client")
 
     def turn(self, seen: TurnSeen) -> None:

@@ -95,6 +95,7 @@ class TurnTimes:
 
     def opened(self, charge: Charge) -> None:
         """Start the clock of the first turn."""
+        del charge
         self._last = (time.perf_counter(), self._filesystem.spent_s)
 
     def turn(self, seen: TurnSeen) -> None:

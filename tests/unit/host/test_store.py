@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import socket
 import stat
@@ -217,6 +219,31 @@ def test_what_a_killed_run_left_is_removed_when_a_driver_opens_the_folder(folder
 )
 def test_only_the_fixed_pattern_is_a_temporary(name: str, *, temporary: bool) -> None:
     assert is_temporary(name) is temporary
+
+
+def test_a_driver_that_cannot_clear_up_gives_the_lock_back(folder: Path) -> None:
+    class RefusesUnlink(Filesystem):
+        def before(self, step: str, name: str) -> None:
+            if step == "unlink":
+                raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    (folder / ".study.json.publishing").write_bytes(b"")
+    with pytest.raises(HostError, match=r"cannot unlink '\.study\.json\.publishing': Read-only"):
+        Store.open(folder, RefusesUnlink())
+    Store.open(folder, Filesystem()).close()
+
+
+def test_a_filesystem_that_cannot_lock_is_a_host_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    before = open_descriptors()
+    with pytest.raises(HostError, match="cannot lock the folder .* No locks available"):
+        Store.open(folder, Filesystem())
+    assert open_descriptors() == before
 
 
 # -- what no store makes ------------------------------------------------------------
