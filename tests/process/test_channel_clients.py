@@ -205,6 +205,21 @@ def test_the_end_is_bounded_though_the_client_floods(tmp_path: Path) -> None:
     assert gone(client._process._process.pid)
 
 
+def test_a_client_that_even_sigkill_does_not_end_is_reported_in_bounded_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "KILL_GRACE_S", 0.0)
+    process = ClientProcess(command(tmp_path, "time.sleep(600)"), "agent")
+    monkeypatch.setattr(
+        process, "_signal_group", lambda number: None
+    )  # as in uninterruptible sleep
+    monkeypatch.setattr(processes, "TERM_GRACE_S", 0.0)
+    with pytest.raises(HostError, match="does not end on SIGKILL"):
+        process.end(0.0)
+    monkeypatch.undo()
+    assert process.end(0.0) == 128 + signal.SIGTERM
+
+
 # -- what it sees ---------------------------------------------------------------------
 
 SEES = """

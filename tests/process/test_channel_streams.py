@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -233,6 +234,33 @@ def test_a_terminal_that_hung_up_is_a_host_error_and_no_verdict() -> None:
     else:
         assert kind(fault) is FaultKind.EOF
     channel.close()
+
+
+def test_a_stream_that_fails_is_a_host_error_and_no_verdict(tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)  # reading it is refused
+    channel = StreamChannel(folder, os.open(os.devnull, os.O_WRONLY), NoSignals())
+    with pytest.raises(HostError, match="standard input failed"):
+        channel.exchange(b"", LONG_S)
+    channel.close()
+    os.close(os.open(os.devnull, os.O_RDONLY))
+    with pytest.raises(HostError, match="closed by something else"):
+        channel.exchange(b"", LONG_S)
+
+
+def test_a_stream_that_its_owner_made_non_blocking_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write, refusals = os.write, [BlockingIOError(), BlockingIOError()]
+
+    def refuses_twice(descriptor: int, data: bytes) -> int:
+        if refusals:
+            raise refusals.pop()
+        return write(descriptor, data)
+
+    with streams(ECHOES_LENGTHS) as channel:
+        monkeypatch.setattr("probebench.host.pump.os.write", refuses_twice)
+        assert channel.exchange(MESSAGE, LONG_S).line == b"%d\n" % len(MESSAGE)
+    assert refusals == []
 
 
 @contextmanager

@@ -241,7 +241,7 @@ def test_a_filesystem_that_cannot_lock_is_a_host_error(
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     before = open_descriptors()
-    with pytest.raises(HostError, match="cannot lock the folder .* No locks available"):
+    with pytest.raises(HostError, match=r"cannot lock the folder .*No locks available"):
         Store.open(folder, Filesystem())
     assert open_descriptors() == before
 
