@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import BinaryIO
+from typing import IO
 
 import orjson
 
@@ -18,7 +18,7 @@ class DriverGoneError(EOFError):
 class Connection:
     """A pair of binary streams that carry one JSON object a line."""
 
-    def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:
+    def __init__(self, reader: IO[bytes], writer: IO[bytes]) -> None:
         self._reader = reader
         self._writer = writer
 

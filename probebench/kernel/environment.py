@@ -56,6 +56,7 @@ class Environment(Protocol):
 
         Raises ValueError with a sentence that says what does not fit.
         """
+        del task, value
 
     def agree(self, part: Part, saved: Json, recomputed: Json) -> bool:
         """Whether a difference is within what another runtime may cause."""

@@ -31,9 +31,9 @@ COMMAND_CONVENTION = (
 
 
 @lru_cache(maxsize=8)
-def instrument(calibration: Calibration) -> wire.Instrument:
+def instrument(calibration: Calibration) -> Json:
     """The public calibration of the camera."""
-    return wire.Instrument(
+    described = wire.Instrument(
         wavelength_nm=calibration.wavelength_nm,
         pupil=wire.Pupil(
             shape="circle with a concentric circular obscuration",
@@ -56,6 +56,7 @@ def instrument(calibration: Calibration) -> wire.Instrument:
         command_bound_nm=calibration.command_bound_nm,
         command_convention=COMMAND_CONVENTION,
     )
+    return described.model_dump()
 
 
 @lru_cache(maxsize=8)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -299,65 +299,60 @@ class OpticalEpisode:
         command = self._final_command
         assert command is not None  # noqa: S101 - set together with the cause
         commands = [e.command_opd_nm for e in self._exposures]
-        farewell = wire.Acknowledgement.model_construct(
-            protocol=wire.PROTOCOL,
-            kind="final",
-            outcome=outcome,
-            final_command_opd_nm=command,
-            earlier_observations_of_final_command=[
-                i for i, c in enumerate(commands) if c == command
+        farewell = {
+            "protocol": wire.PROTOCOL,
+            "kind": "final",
+            "outcome": outcome.model_dump(),
+            "final_command_opd_nm": command,
+            "earlier_observations_of_final_command": [
+                index for index, measured in enumerate(commands) if measured == command
             ],
-            resources=self._resources(),
-            last_acquired_observation=self._observation(),
-        )
+            "resources": self._resources(),
+            "last_acquired_observation": self._observation(),
+        }
         return Final(
             submitted=outcome.status == "submitted",
             cause=outcome.cause,
             evidence={"exposed_commands_opd_nm": commands, "final_command_opd_nm": command},
-            farewell=farewell.model_dump(),
+            farewell=farewell,
             port=PORT,
             witness="previous_record_sha256",
         )
 
     def _request(self) -> dict[str, Json]:
         assisted = self._config.track == "tool_assisted"
-        request = wire.Request.model_construct(
-            protocol=wire.PROTOCOL,
-            kind="request",
-            request_id=self._identifiers[-1],
-            turn=self._ledger.spent["requests"] + 1,
-            track=self._config.track,
-            instrument=disclosure.instrument(self._calibration),
-            estimator=disclosure.estimator(self._calibration) if assisted else None,
-            resources=self._resources(),
-            available_actions=self._available(),
-            observation=self._observation(),
-        )
-        return {**request.model_dump(), "last_result": self._last_result}
+        return {
+            "protocol": wire.PROTOCOL,
+            "kind": "request",
+            "request_id": self._identifiers[-1],
+            "turn": self._ledger.spent["requests"] + 1,
+            "track": self._config.track,
+            "instrument": disclosure.instrument(self._calibration),
+            "estimator": disclosure.estimator(self._calibration) if assisted else None,
+            "resources": self._resources(),
+            "available_actions": self._available(),
+            "last_result": self._last_result,
+            "observation": self._observation(),
+        }
 
-    def _available(self) -> list[Literal["expose", "estimate", "submit"]]:
-        available: list[Literal["expose", "estimate", "submit"]] = []
-        for name in ("expose", "estimate", "submit"):
-            try:
+    def _available(self) -> list[str]:
+        available: list[str] = []
+        for name in CLIENT_KEYS:
+            with suppress(ActionRejectedError):
                 self._require_available(name)
-            except ActionRejectedError:
-                continue
-            available.append(name)
+                available.append(name)
         return available
 
-    def _resources(self) -> wire.Resources:
-        return wire.Resources(
-            limits=wire.Counters.model_validate(dict(self._ledger.budget.limits)),
-            spent=wire.Counters.model_validate(self._ledger.spent),
-        )
+    def _resources(self) -> Json:
+        return {"limits": dict(self._ledger.budget.limits), "spent": dict(self._ledger.spent)}
 
-    def _observation(self) -> wire.Observation:
+    def _observation(self) -> Json:
         exposure = self._exposures[-1]
         png = frame_png(exposure.frame_e, self._config.detector.photons_per_exposure)
-        return wire.Observation.model_construct(
-            command_opd_nm=exposure.command_opd_nm,
-            exposure_index=len(self._exposures) - 1,
-            electrons=exposure.frame_e.tolist(),
-            png_base64=base64.b64encode(png).decode(),
-            row_order=disclosure.ROW_ORDER,
-        )
+        return {
+            "command_opd_nm": exposure.command_opd_nm,
+            "exposure_index": len(self._exposures) - 1,
+            "electrons": exposure.frame_e.tolist(),
+            "png_base64": base64.b64encode(png).decode(),
+            "row_order": disclosure.ROW_ORDER,
+        }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -94,27 +95,34 @@ def _run(likelihood: Likelihood, start_opd_nm: Reals, calibration: Calibration) 
     # Over a second to import, and only a fit needs it.
     from scipy.optimize import minimize
 
-    def at(incident_opd_nm: Reals) -> LikelihoodPoint:
+    def at(incident_opd_nm: Any) -> LikelihoodPoint:
         point = likelihood.at(incident_opd_nm)
         if not point.finite:
             raise _NotFiniteError
         return point
 
+    def gradient(incident_opd_nm: Any) -> Any:
+        return at(incident_opd_nm).gradient
+
+    def fisher(incident_opd_nm: Any) -> Any:
+        return at(incident_opd_nm).fisher
+
     scale = wavelength_scale(calibration)
+    options: Any = {
+        "maxiter": ITERATIONS_PER_START,
+        "gtol": GRADIENT_TOLERANCE_PER_NM,
+        "initial_trust_radius": INITIAL_TRUST_RADIUS_NM * scale,
+        "max_trust_radius": MAX_TRUST_RADIUS_NM * scale,
+    }
     try:
         with np.errstate(all="ignore"):
-            result = minimize(
+            result: Any = minimize(
                 lambda x: at(x).objective,
                 start_opd_nm,
                 method="trust-exact",
-                jac=lambda x: at(x).gradient,
-                hess=lambda x: at(x).fisher,
-                options={
-                    "maxiter": ITERATIONS_PER_START,
-                    "gtol": GRADIENT_TOLERANCE_PER_NM,
-                    "initial_trust_radius": INITIAL_TRUST_RADIUS_NM * scale,
-                    "max_trust_radius": MAX_TRUST_RADIUS_NM * scale,
-                },
+                jac=gradient,
+                hess=fisher,
+                options=options,
             )
             point = at(result.x)
     except (_NotFiniteError, np.linalg.LinAlgError, ValueError):
@@ -143,14 +151,19 @@ def _report(
     runs: list[_Run],
 ) -> Fit:
     fallback = camera_fallback(calibration, frames_e, commands_opd_nm)
-    common = {
+    common: dict[str, Any] = {
         "observations_sha256": observations_digest(frames_e, commands_opd_nm),
         "starts": [run.diagnostics() for run in runs],
         "fallback": fallback,
     }
     best, failure = _best(runs)
     if best is None:
-        return _failure(common, fallback, failure)
+        return Fit(
+            **_NO_ESTIMATE,
+            **common,
+            failure=failure,
+            suggested_command_opd_nm=fallback.command_opd_nm,
+        )
     end_opd_nm, point = _end(runs[best])
     bound = calibration.command_bound_nm
     suggested = np.clip(end_opd_nm, -bound, bound)
@@ -169,22 +182,16 @@ def _report(
     )
 
 
-def _failure(common: dict[str, object], fallback: Fallback, failure: str) -> Fit:
-    return Fit.model_validate(
-        {
-            "status": "numerical_failure",
-            "failure": failure,
-            "estimate_opd_nm": None,
-            "suggested_command_opd_nm": fallback.command_opd_nm,
-            "suggested_command_clipped": False,
-            "covariance_nm2": None,
-            "negative_log_likelihood": None,
-            "misfit_sigma": None,
-            "estimate_start_index": None,
-            "other_basins": [],
-            **common,
-        }
-    )
+_NO_ESTIMATE: dict[str, Any] = {
+    "status": "numerical_failure",
+    "estimate_opd_nm": None,
+    "suggested_command_clipped": False,
+    "covariance_nm2": None,
+    "negative_log_likelihood": None,
+    "misfit_sigma": None,
+    "estimate_start_index": None,
+    "other_basins": [],
+}
 
 
 def _end(run: _Run) -> tuple[Reals, LikelihoodPoint]:
