@@ -27,6 +27,7 @@ from probebench.environments.optical.starts import (
 from probebench.kernel.canonical import digest
 from probebench.wire.optical_fit import Fallback, Fit, OtherBasin, StartDiagnostics, StartStatus
 
+Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
 Frames = Sequence[Frame]
 Commands = Sequence[Sequence[float]]
 
@@ -91,7 +92,7 @@ def _likelihood(
     return Likelihood(calibration, np.array(frames_e, float), np.array(commands_opd_nm, float))
 
 
-def _run(likelihood: Likelihood, start_opd_nm: Reals, calibration: Calibration) -> _Run:
+def _run(likelihood: Likelihood, start_opd_nm: Vector, calibration: Calibration) -> _Run:
     # Over a second to import, and only a fit needs it.
     from scipy.optimize import minimize
 
@@ -101,10 +102,13 @@ def _run(likelihood: Likelihood, start_opd_nm: Reals, calibration: Calibration) 
             raise _NotFiniteError
         return point
 
-    def gradient(incident_opd_nm: Any) -> Any:
+    def objective(incident_opd_nm: Any, *_: Any, **__: Any) -> float:
+        return at(incident_opd_nm).objective
+
+    def gradient(incident_opd_nm: Any, *_: Any, **__: Any) -> Any:
         return at(incident_opd_nm).gradient
 
-    def fisher(incident_opd_nm: Any) -> Any:
+    def fisher(incident_opd_nm: Any, *_: Any, **__: Any) -> Any:
         return at(incident_opd_nm).fisher
 
     scale = wavelength_scale(calibration)
@@ -117,7 +121,7 @@ def _run(likelihood: Likelihood, start_opd_nm: Reals, calibration: Calibration) 
     try:
         with np.errstate(all="ignore"):
             result: Any = minimize(
-                lambda x: at(x).objective,
+                objective,
                 start_opd_nm,
                 method="trust-exact",
                 jac=gradient,
