@@ -182,6 +182,7 @@ def main() -> None:
 
 def run(command: typer.Typer) -> None:
     """Run a Typer application and turn the suite's errors into exit codes."""
+    commands.prepare_process()
     try:
         command()
     except ProbebenchError as error:

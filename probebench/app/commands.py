@@ -23,6 +23,7 @@ from probebench.app.session import Outcome, frozen_config, run_session
 from probebench.app.show import read_session, report_of
 from probebench.app.verify import Verdict, verify_folder
 from probebench.app.view import LineView, LiveView, print_report, say_error
+from probebench.host.channel import hold_standard_error
 from probebench.kernel.canonical import Json, encode
 from probebench.kernel.errors import (
     ExitCode,
@@ -185,6 +186,11 @@ def config_new(environment: str, options: Mapping[str, str], output: Path | None
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
+
+
+def prepare_process() -> None:
+    """To be called before anything else is opened."""
+    hold_standard_error()
 
 
 def report_error(error: ProbebenchError, *, as_json: bool) -> ExitCode:

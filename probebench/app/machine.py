@@ -54,15 +54,16 @@ def driving(
         few; see host.subprocess_channel.
     stderr_path: where the client's standard error goes; None keeps its end.
     """
+    # Before anything opens a descriptor that could take the place of a closed one.
+    streams = None if agent is not None else claim_standard_streams()
     with StopSignals() as signals:
         rig = replace(machine_rig(), stop=signals, observer=observer)
         clients: StreamClients | CommandClients
-        if agent is None:
-            reader, writer = claim_standard_streams()
-            clients = StreamClients(StreamChannel(reader, writer, signals))
+        if streams is not None:
+            clients = StreamClients(StreamChannel(*streams, signals))
         else:
             command = ClientCommand.parse(
-                agent, pass_through=environment_names, stderr_path=stderr_path
+                agent or "", pass_through=environment_names, stderr_path=stderr_path
             )
             clients = CommandClients(command, signals)
         try:

@@ -16,6 +16,7 @@ from probebench.kernel.errors import OperatorError
 from probebench.kernel.schema import ClosedModel
 from probebench.wire import optical as wire
 
+SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 OPTIONS = {"track": "tool_assisted", "name": "development", "preset": "default"}
 
 
@@ -60,10 +61,17 @@ def _fresh_config(entropy: Callable[[int], bytes], options: Mapping[str, str]) -
 
 
 def _schemas() -> dict[str, Json]:
-    """JSON Schemas of every message, and of the configuration."""
+    """JSON Schemas of every message, and of the configuration, each named with its version."""
     messages: dict[str, type[ClosedModel]] = {
         **wire.CLIENT_MESSAGES,
         **wire.DRIVER_MESSAGES,
         "config": OpticalConfig,
     }
-    return {name: model.model_json_schema() for name, model in messages.items()}
+    return {
+        name: {
+            "$schema": SCHEMA_DIALECT,
+            "$id": f"urn:probebench:{wire.PROTOCOL}:{name}",
+            **model.model_json_schema(),
+        }
+        for name, model in messages.items()
+    }

@@ -37,7 +37,10 @@ def evaluator_document(
         "head_sha256": head,
         "outcome": outcome_document(driven),
         "turns": driven.turns,
-        "resources": {"limits": dict(budget.limits), "spent": driven.spent},
+        "resources": {
+            "limits": dict(budget.limits),
+            "spent": {name: 0 for name in budget.limits} | driven.spent,
+        },
         "evaluation": evaluation,
     }
 

@@ -158,6 +158,19 @@ def claim_standard_streams() -> tuple[int, int]:
     return source, sink
 
 
+def hold_standard_error() -> None:
+    """Open the null device where standard error is closed.
+
+    Otherwise the next file to be opened would take its number, and receive
+    what is printed there.
+    """
+    if not _is_open(2):
+        nothing = os.open(os.devnull, os.O_RDWR)
+        if nothing != 2:
+            os.dup2(nothing, 2)
+            os.close(nothing)
+
+
 def _private(descriptor: int, word: str) -> int:
     try:
         return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)

@@ -27,7 +27,8 @@ def glance(message: Json) -> str:
         return ""
     if message["kind"] == "final":
         outcome = message["outcome"]
-        return f"{outcome['status']} ({outcome['cause']})"
+        failed = outcome["status"] == "failed"
+        return f"failed ({outcome['cause']})" if failed else "submitted"
     return f"{_result(message['last_result'])}, last frame's peak {_peak(message['observation']):.0f} e-"
 
 
