@@ -39,7 +39,7 @@ def evaluator_document(
         "turns": driven.turns,
         "resources": {
             "limits": dict(budget.limits),
-            "spent": {name: 0 for name in budget.limits} | driven.spent,
+            "spent": dict.fromkeys(budget.limits, 0) | driven.spent,
         },
         "evaluation": evaluation,
     }
