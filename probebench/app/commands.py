@@ -26,10 +26,12 @@ from probebench.app.view import LineView, LiveView, print_report, say_error
 from probebench.host.channel import hold_standard_error
 from probebench.kernel.canonical import Json, encode
 from probebench.kernel.errors import (
+    ArtifactError,
     ExitCode,
     InterruptedBySignalError,
     OperatorError,
     ProbebenchError,
+    UnfinishedError,
 )
 from probebench.kernel.study import Study
 
@@ -98,7 +100,7 @@ def verify(folder: Path, printing: Printing, *, expect_head: str | None, refit: 
     if printing.as_json:
         _print_json(verdict_document(verdict))
     elif verdict.failure is not None:
-        print(f"FAILED  {verdict.failure}")
+        print(f"{_failed_word(verdict.failure)}  {verdict.failure}")
     else:
         status = verdict.evaluator["outcome"]["status"]
         print(f"verified: {folder}, an episode that was {status}; head {verdict.head_sha256}")
@@ -116,7 +118,11 @@ def control(config_path: Path, folder: Path, printing: Printing, *, resume: bool
         _print_json({**outcome_document(outcome), "verification": verdict_document(verdict)})
     else:
         _print_outcome(outcome, printing)
-        print("verified" if verdict.verified else f"FAILED  {verdict.failure}")
+        print(
+            "verified"
+            if verdict.failure is None
+            else f"{_failed_word(verdict.failure)}  {verdict.failure}"
+        )
     return _exit_code(outcome) if verdict.verified else ExitCode.VERIFICATION_FAILED
 
 
@@ -245,6 +251,10 @@ def pretty(value: Json) -> str:
 
 def _print_json(value: Json, *, pretty_printed: bool = False) -> None:
     print(pretty(value) if pretty_printed else encode(value).decode(), end="")
+
+
+def _failed_word(failure: ArtifactError) -> str:
+    return "UNFINISHED" if isinstance(failure, UnfinishedError) else "FAILED"
 
 
 def _say_check(name: str, seen: str) -> None:

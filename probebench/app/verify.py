@@ -195,7 +195,13 @@ class _Verification:
         )
         journal.settle(records.SESSION, opening, None)
         values = _Values(self, environment)
-        driven = drive(episode, End(), journal, self._rig.clock, values)
+        try:
+            driven = drive(episode, End(), journal, self._rig.clock, values)
+        except UnfinishedError:
+            self._passed(
+                "so far", f"{len(journal.names)} linked records replay; {values.summary()}"
+            )
+            raise
         note = (
             "under the frozen runtime"
             if not changed
