@@ -103,7 +103,7 @@ def verify(folder: Path, printing: Printing, *, expect_head: str | None, refit: 
         print(f"{_failed_word(verdict.failure)}  {verdict.failure}")
     else:
         status = verdict.evaluator["outcome"]["status"]
-        print(f"verified: {folder}, an episode that was {status}; head {verdict.head_sha256}")
+        print(f"verified: {folder}, a {status} episode; head {verdict.head_sha256}")
     return ExitCode.COMPLETE if verdict.verified else ExitCode.VERIFICATION_FAILED
 
 
