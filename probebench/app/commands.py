@@ -77,6 +77,8 @@ def _run(
         raise OperatorError(
             "--json needs --agent: over our own streams, standard output is the protocol's alone"
         )
+    if client.command is None and sys.stdin.isatty():
+        say_error("no --agent is given: standard input and output, this terminal, are the client")
     with (
         _watching(config, printing) as observer,
         driving(client.command, observer, client.environment_names, client.stderr_path) as (

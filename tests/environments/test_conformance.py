@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from probebench.kernel.canonical import encode
 from probebench.kernel.episode import Ask
@@ -115,3 +118,31 @@ def test_a_session_killed_before_any_durable_step_resumes_to_the_same_end(
 
 def test_no_hidden_value_stands_in_a_public_message(case: Case, tmp_path: Path) -> None:
     conformance.check_no_secret_is_public(case, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"wfe": 74.76638301234567},
+        {"deep": [{"list": [1, 74.76638301234567]}]},
+        {"text": "the answer is 74.76638301234567 nm"},
+        {"42cf526e27117b01a7e858457035b0f5": 1},
+        {"note": "seed=42cf526e27117b01a7e858457035b0f5"},
+        {"photons": 29101},
+        {"name": "development"},
+    ],
+)
+def test_the_search_for_hidden_values_finds_each_that_is_planted(message: dict[str, Any]) -> None:
+    secrets = [74.76638301234567, "42cf526e27117b01a7e858457035b0f5", 29101, "development"]
+    assert conformance.leaks_in(encode(message), secrets)
+
+
+def test_the_search_for_hidden_values_looks_into_pictures() -> None:
+    image = Image.new("P", (32, 32))
+    image.putpalette(list(range(256)) * 3)
+    image.putdata(list(b"42cf526e27117b01a7e858457035b0f5") * 32)
+    buffer = BytesIO()
+    image.save(buffer, format="PNG")
+    message = encode({"png_base64": base64.b64encode(buffer.getvalue()).decode()})
+    assert conformance.leaks_in(message, ["42cf526e27117b01a7e858457035b0f5"])
+    assert not conformance.leaks_in(message, ["00000000000000000000000000000000"])
