@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from probebench.kernel.schema import ClosedModel
-from probebench.wire.optical_fit import Fit
+from probebench.wire.optical_fit import EstimatorDisclosure, Fit
 
 PROTOCOL = "probebench.agent.v1"
 MODES = 6
@@ -165,7 +165,7 @@ class Request(ClosedModel):
     )
     track: Track
     instrument: Instrument
-    estimator: dict[str, object] | None = Field(
+    estimator: EstimatorDisclosure | None = Field(
         description="What the supplied estimator does, or null in the direct_action track."
     )
     resources: Resources

@@ -19,6 +19,26 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 StartStatus = Literal["converged", "iteration_limit", "stalled", "outside_bound", "not_finite"]
 
 
+class EstimatorDisclosure(ClosedModel):
+    """What the supplied estimator does, before it is called."""
+
+    method: str
+    solver: str
+    starts_opd_nm: list[Coefficients]
+    coefficient_bound_nm: float = Field(
+        description="A run that ends with a larger coefficient is not eligible."
+    )
+    iterations_per_start: int
+    gradient_tolerance_per_nm: float
+    initial_trust_radius_nm: float
+    max_trust_radius_nm: float
+    other_basins_within_log_likelihood: float
+    tie_within_log_likelihood: float
+    needs: str
+    camera_score: str
+    camera_score_formula: str
+
+
 class StartDiagnostics(ClosedModel):
     """One run of the optimiser from one disclosed start."""
 

@@ -60,6 +60,6 @@ def instrument(calibration: Calibration) -> Json:
 
 
 @lru_cache(maxsize=8)
-def estimator(calibration: Calibration) -> dict[str, Json]:
+def estimator(calibration: Calibration) -> Json:
     """The starts, bounds and iteration allowance of the supplied estimator."""
-    return estimator_disclosure(calibration)
+    return estimator_disclosure(calibration).model_dump()

@@ -6,7 +6,7 @@ import numpy as np
 
 from probebench.environments.optical.camera import Calibration
 from probebench.environments.optical.propagation import Reals
-from probebench.kernel.canonical import Json
+from probebench.wire.optical_fit import EstimatorDisclosure
 
 REFERENCE_WAVELENGTH_NM = 850.0
 # (position of the mode, signed offset in nm at the reference wavelength).  Odd
@@ -45,24 +45,26 @@ def starts_opd_nm(calibration: Calibration) -> Reals:
     return starts
 
 
-def disclosure(calibration: Calibration) -> dict[str, Json]:
+def disclosure(calibration: Calibration) -> EstimatorDisclosure:
     """What a request says of the estimator."""
     scale = wavelength_scale(calibration)
-    return {
-        "method": "maximum likelihood over all acquired images: electrons + read_noise_e^2 taken as Poisson "
-        "of the expected electrons + read_noise_e^2; exact gradient, expected Fisher matrix as Hessian",
-        "solver": "scipy.optimize.minimize(method='trust-exact') from each start",
-        "starts_opd_nm": starts_opd_nm(calibration).tolist(),
-        "coefficient_bound_nm": COEFFICIENT_BOUND_NM,
-        "iterations_per_start": ITERATIONS_PER_START,
-        "gradient_tolerance_per_nm": GRADIENT_TOLERANCE_PER_NM,
-        "initial_trust_radius_nm": INITIAL_TRUST_RADIUS_NM * scale,
-        "max_trust_radius_nm": MAX_TRUST_RADIUS_NM * scale,
-        "other_basins_within_log_likelihood": BASIN_LOG_LIKELIHOOD,
-        "tie_within_log_likelihood": TIE_LOG_LIKELIHOOD,
-        "needs": "images under at least two distinct commands; even so, convergence does not show that the "
-        "estimate is right",
-        "camera_score": CAMERA_SCORE,
-        "camera_score_formula": "sum over pixels of (e^2 - e - read_noise_e^2) / photons_per_exposure^2, an "
-        "unbiased estimate of the sum of squares of the expected image",
-    }
+    return EstimatorDisclosure(
+        method="maximum likelihood over all acquired images: electrons + read_noise_e^2 taken as "
+        "Poisson of the expected electrons + read_noise_e^2; exact gradient, expected Fisher "
+        "matrix as Hessian",
+        solver="scipy.optimize.minimize(method='trust-exact') from each start",
+        starts_opd_nm=starts_opd_nm(calibration).tolist(),
+        coefficient_bound_nm=COEFFICIENT_BOUND_NM,
+        iterations_per_start=ITERATIONS_PER_START,
+        gradient_tolerance_per_nm=GRADIENT_TOLERANCE_PER_NM,
+        initial_trust_radius_nm=INITIAL_TRUST_RADIUS_NM * scale,
+        max_trust_radius_nm=MAX_TRUST_RADIUS_NM * scale,
+        other_basins_within_log_likelihood=BASIN_LOG_LIKELIHOOD,
+        tie_within_log_likelihood=TIE_LOG_LIKELIHOOD,
+        needs="images under at least two distinct commands; even so, convergence does not show "
+        "that the estimate is right",
+        camera_score=CAMERA_SCORE,
+        camera_score_formula="sum over pixels of (e^2 - e - read_noise_e^2) / "
+        "photons_per_exposure^2, an unbiased estimate of the sum of squares of the expected "
+        "image over photons_per_exposure^2",
+    )
