@@ -104,7 +104,7 @@ class LiveView:
 def print_report(report: Report, console: Console) -> None:
     """The outcome in sentences, then the turns, then the figures."""
     for sentence in report.headline:
-        console.print(sentence, highlight=False, soft_wrap=True)
+        console.print(sentence, highlight=False, markup=False, soft_wrap=True)
     if report.rows:
         table = Table(*report.columns, box=None, header_style="bold", pad_edge=False)
         for row in report.rows:
