@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from probebench.environments.optical import disclosure
+from probebench.environments.optical.actions import Standing, read_action
 from probebench.environments.optical.camera import Calibration
 from probebench.environments.optical.config import OpticalConfig
 from probebench.environments.optical.display import frame_png
@@ -28,8 +28,6 @@ from probebench.kernel.episode import (
     Task,
     Value,
 )
-from probebench.kernel.errors import ActionRejectedError
-from probebench.kernel.strictjson import parse_object, require_fields, require_number_vector
 from probebench.kernel.turn import request_id
 from probebench.wire import optical as wire
 
@@ -37,7 +35,6 @@ Frame = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 Expose = Callable[[list[float], int], Frame]
 
 PORT = "agent"
-CLIENT_KEYS = {name: set(model.model_fields) for name, model in wire.CLIENT_MESSAGES.items()}
 
 
 @dataclass(frozen=True)
@@ -95,18 +92,7 @@ class OpticalEpisode:
         Raises ActionRejectedError with a code of docs/protocol.md.
         """
         del ask
-        message = parse_object(line)
-        name = self._action_name(message)
-        require_fields(message, CLIENT_KEYS[name])
-        self._require_envelope(message)
-        fields: dict[str, Json] = {}
-        if "command_opd_nm" in message:
-            bound = self._config.command_bound_nm
-            fields["command_opd_nm"] = require_number_vector(
-                message["command_opd_nm"], wire.MODES, -bound, bound, "command_opd_nm"
-            )
-        self._require_available(name)
-        return Action(name, fields)
+        return read_action(line, self._standing())
 
     def cost(self, cause: Cause) -> Charge:
         """A parsed line costs a request; an action, what it uses besides.
@@ -159,68 +145,16 @@ class OpticalEpisode:
         }
         return bytes.fromhex(sha256_hex(encode(state)))
 
-    # -- parsing -------------------------------------------------------------
-
-    @staticmethod
-    def _action_name(message: dict[str, Json]) -> str:
-        if "action" not in message:
-            raise ActionRejectedError("missing_field", "The field action is missing; add it.")
-        name = message["action"]
-        if not isinstance(name, str):
-            raise ActionRejectedError("wrong_type", "The field action must be a string.")
-        if name not in CLIENT_KEYS:
-            raise ActionRejectedError(
-                "unknown_action",
-                f"The action must be one of {', '.join(CLIENT_KEYS)}; got {name[:40]!r}.",
-            )
-        return name
-
-    def _require_envelope(self, message: dict[str, Json]) -> None:
-        for field in ("protocol", "request_id"):
-            if not isinstance(message[field], str):
-                raise ActionRejectedError("wrong_type", f"The field {field} must be a string.")
-        if message["protocol"] != wire.PROTOCOL:
-            raise ActionRejectedError("wrong_protocol", f"The protocol must be {wire.PROTOCOL}.")
-        identifier = message["request_id"]
-        if identifier == self._identifiers[-1]:
-            return
-        if identifier in self._identifiers:
-            raise ActionRejectedError(
-                "stale_request_id",
-                "That request was answered already; copy the identifier of the last request.",
-            )
-        raise ActionRejectedError(
-            "unknown_request_id",
-            "No request has that identifier; copy the identifier of the last request.",
+    def _standing(self) -> Standing:
+        first = self._exposures[0].command_opd_nm
+        return Standing(
+            identifiers=self._identifiers,
+            command_bound_nm=self._config.command_bound_nm,
+            has_estimator=self._config.track == "tool_assisted",
+            estimates_left=self._ledger.remaining("estimates"),
+            exposure_is_affordable=self._ledger.affords(self._exposure_charge()),
+            has_two_commands=any(e.command_opd_nm != first for e in self._exposures),
         )
-
-    def _require_available(self, name: str) -> None:
-        """Refuse what the track, the measurements or the budget exclude."""
-        if name == "submit":
-            return
-        if name == "expose":
-            if not self._ledger.affords(self._exposure_charge()):
-                raise ActionRejectedError(
-                    "exposure_budget",
-                    "All exposures are spent; estimate, where the track has it, or submit.",
-                )
-            return
-        if self._config.track != "tool_assisted":
-            raise ActionRejectedError(
-                "not_in_track", "This track has no estimator; expose or submit."
-            )
-        if self._ledger.remaining("estimates") < 1:
-            raise ActionRejectedError(
-                "estimate_budget", "All estimates are spent; expose or submit."
-            )
-        if not self._has_two_commands():
-            raise ActionRejectedError(
-                "estimator_precondition",
-                "The estimator needs images under two distinct commands; expose another command first.",
-            )
-
-    def _has_two_commands(self) -> bool:
-        return any(e.command_opd_nm != self._exposures[0].command_opd_nm for e in self._exposures)
 
     # -- acting --------------------------------------------------------------
 
@@ -330,18 +264,10 @@ class OpticalEpisode:
             "instrument": disclosure.instrument(self._calibration),
             "estimator": disclosure.estimator(self._calibration) if assisted else None,
             "resources": self._resources(),
-            "available_actions": self._available(),
+            "available_actions": self._standing().available(),
             "last_result": self._last_result,
             "observation": self._observation(),
         }
-
-    def _available(self) -> list[str]:
-        available: list[str] = []
-        for name in CLIENT_KEYS:
-            with suppress(ActionRejectedError):
-                self._require_available(name)
-                available.append(name)
-        return available
 
     def _resources(self) -> Json:
         return {"limits": dict(self._ledger.budget.limits), "spent": dict(self._ledger.spent)}
