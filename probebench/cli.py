@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from probebench.app import commands
+from probebench.app.printing import Printing
 from probebench.kernel.errors import ExitCode, OperatorError, ProbebenchError
 
 app = typer.Typer(
@@ -83,7 +84,7 @@ def session(
     as_json: AsJson = False,
 ) -> None:
     """Run a session, go on with one (--resume), or verify one (--verify)."""
-    printing = commands.Printing(quiet=quiet, as_json=as_json)
+    printing = Printing(quiet=quiet, as_json=as_json)
     if verify is not None:
         _refuse_together(
             "--verify", config=config, output=output, agent=agent, resume=resume or None
@@ -105,7 +106,7 @@ def resume_command(
 ) -> None:
     """Go on with an interrupted session under its own configuration."""
     client = commands.Client(agent, agent_env or (), agent_stderr)
-    _exit(commands.resume(folder, client, commands.Printing(quiet=quiet, as_json=as_json)))
+    _exit(commands.resume(folder, client, Printing(quiet=quiet, as_json=as_json)))
 
 
 @app.command("verify")
@@ -117,7 +118,7 @@ def verify_command(
     as_json: AsJson = False,
 ) -> None:
     """Verify a session folder from its bytes."""
-    printing = commands.Printing(quiet=quiet, as_json=as_json)
+    printing = Printing(quiet=quiet, as_json=as_json)
     _exit(commands.verify(folder, printing, expect_head=expect_head, refit=refit))
 
 
@@ -130,7 +131,7 @@ def control(
     as_json: AsJson = False,
 ) -> None:
     """Run the scripted transport control as a client, and verify its folder."""
-    printing = commands.Printing(quiet=quiet, as_json=as_json)
+    printing = Printing(quiet=quiet, as_json=as_json)
     folder = _needed("--output", output)
     _exit(commands.control(_needed("--config", config), folder, printing, resume=resume))
 

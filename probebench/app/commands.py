@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shlex
@@ -17,21 +16,31 @@ from rich.console import Console
 from probebench.app.clients import CommandClients
 from probebench.app.drive import Observer
 from probebench.app.machine import driving, read_config
+from probebench.app.printing import (
+    Printing,
+    failed_word,
+    outcome_document,
+    pretty,
+    print_json,
+    print_outcome,
+    say_check,
+    say_end,
+    say_last_words,
+    verdict_document,
+)
 from probebench.app.registry import default_registry, entry_of
 from probebench.app.rig import Unwatched, machine_rig
 from probebench.app.session import Outcome, frozen_config, run_session
 from probebench.app.show import read_session, report_of
-from probebench.app.verify import Verdict, verify_folder
+from probebench.app.verify import verify_folder
 from probebench.app.view import LineView, LiveView, print_report, say_error
 from probebench.host.channel import hold_standard_error
-from probebench.kernel.canonical import Json, encode
+from probebench.kernel.canonical import Json
 from probebench.kernel.errors import (
-    ArtifactError,
     ExitCode,
     InterruptedBySignalError,
     OperatorError,
     ProbebenchError,
-    UnfinishedError,
 )
 from probebench.kernel.study import Study
 
@@ -48,14 +57,6 @@ class Client:
     command: str | None = None
     environment_names: Sequence[str] = ()
     stderr_path: Path | None = None
-
-
-@dataclass(frozen=True)
-class Printing:
-    """How much is printed, and in which form."""
-
-    quiet: bool = False
-    as_json: bool = False
 
 
 def session(
@@ -88,21 +89,21 @@ def _run(
     ):
         outcome = run_session(rig, folder, config, clients, resume=resume)
         if not (outcome.submitted or printing.quiet) and isinstance(clients, CommandClients):
-            _say_last_words(clients)
-    _say_end(outcome, printing)
+            say_last_words(clients)
+    say_end(outcome, printing)
     if client.command is not None:
-        _print_outcome(outcome, printing)
+        print_outcome(outcome, printing)
     return _exit_code(outcome)
 
 
 def verify(folder: Path, printing: Printing, *, expect_head: str | None, refit: bool) -> ExitCode:
     """Check a folder and print one line a property."""
-    say = None if printing.as_json or printing.quiet else _say_check
+    say = None if printing.as_json or printing.quiet else say_check
     verdict = verify_folder(machine_rig(), folder, expect_head=expect_head, refit=refit, say=say)
     if printing.as_json:
-        _print_json(verdict_document(verdict))
+        print_json(verdict_document(verdict))
     elif verdict.failure is not None:
-        print(f"{_failed_word(verdict.failure)}  {verdict.failure}")
+        print(f"{failed_word(verdict.failure)}  {verdict.failure}")
     else:
         status = verdict.evaluator["outcome"]["status"]
         print(f"verified: {folder}, a {status} episode; head {verdict.head_sha256}")
@@ -117,13 +118,13 @@ def control(config_path: Path, folder: Path, printing: Printing, *, resume: bool
         outcome = run_session(rig, folder, config, clients, resume=resume)
     verdict = verify_folder(machine_rig(), folder)
     if printing.as_json:
-        _print_json({**outcome_document(outcome), "verification": verdict_document(verdict)})
+        print_json({**outcome_document(outcome), "verification": verdict_document(verdict)})
     else:
-        _print_outcome(outcome, printing)
+        print_outcome(outcome, printing)
         print(
             "verified"
             if verdict.failure is None
-            else f"{_failed_word(verdict.failure)}  {verdict.failure}"
+            else f"{failed_word(verdict.failure)}  {verdict.failure}"
         )
     return _exit_code(outcome) if verdict.verified else ExitCode.VERIFICATION_FAILED
 
@@ -133,7 +134,7 @@ def show(folder: Path, *, as_json: bool) -> ExitCode:
     recorded = read_session(folder)
     report = report_of(machine_rig(), recorded)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "headline": list(report.headline),
                 "columns": list(report.columns),
@@ -157,9 +158,9 @@ def schema(environment: str, message: str | None) -> ExitCode:
     make = registry[environment].schemas
     schemas = {} if make is None else make()
     if message is None:
-        _print_json(schemas, pretty_printed=True)
+        print_json(schemas, pretty_printed=True)
     elif message in schemas:
-        _print_json(schemas[message], pretty_printed=True)
+        print_json(schemas[message], pretty_printed=True)
     else:
         raise OperatorError(
             f"there is no message {message!r}; use one of {', '.join(sorted(schemas))}"
@@ -207,86 +208,9 @@ def report_error(error: ProbebenchError, *, as_json: bool) -> ExitCode:
         error.interrupted_code if isinstance(error, InterruptedBySignalError) else error.exit_code
     )
     if as_json:
-        _print_json({"status": "error", "exit_code": int(code), "error": str(error)})
+        print_json({"status": "error", "exit_code": int(code), "error": str(error)})
     say_error(f"probebench: {error}")
     return code
-
-
-# -- documents -----------------------------------------------------------------
-
-
-def outcome_document(outcome: Outcome) -> Json:
-    """A session's end, for --json."""
-    return {
-        "folder": str(outcome.folder),
-        "status": "submitted" if outcome.submitted else "failed",
-        "cause": outcome.cause,
-        "already_complete": outcome.already_complete,
-        "head_sha256": outcome.head_sha256,
-        "manifest_sha256": outcome.manifest_sha256,
-        "evaluator": outcome.evaluator,
-    }
-
-
-def verdict_document(verdict: Verdict) -> Json:
-    """A verdict, for --json."""
-    failure = verdict.failure
-    return {
-        "folder": str(verdict.folder),
-        "verified": verdict.verified,
-        "checks": [{"property": name, "seen": seen} for name, seen in verdict.checks],
-        "failed_artifact": None if failure is None else failure.artifact,
-        "failure": None if failure is None else str(failure),
-        "head_sha256": verdict.head_sha256 or None,
-        "manifest_sha256": verdict.manifest_sha256 or None,
-        "outcome": None if verdict.evaluator is None else verdict.evaluator["outcome"],
-    }
-
-
-def pretty(value: Json) -> str:
-    """Indented JSON for people, with a final newline."""
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-# -- what is printed -------------------------------------------------------------
-
-
-def _print_json(value: Json, *, pretty_printed: bool = False) -> None:
-    print(pretty(value) if pretty_printed else encode(value).decode(), end="")
-
-
-def _failed_word(failure: ArtifactError) -> str:
-    return "UNFINISHED" if isinstance(failure, UnfinishedError) else "FAILED"
-
-
-def _say_check(name: str, seen: str) -> None:
-    print(f"ok      {name}: {seen}", flush=True)
-
-
-def _print_outcome(outcome: Outcome, printing: Printing) -> None:
-    if printing.as_json:
-        _print_json(outcome_document(outcome))
-        return
-    console = Console(soft_wrap=True)
-    report = report_of(machine_rig(), read_session(outcome.folder))
-    for sentence in report.headline:
-        console.print(sentence, highlight=False, markup=False)
-    print(f"folder: {outcome.folder}")
-
-
-def _say_end(outcome: Outcome, printing: Printing) -> None:
-    """The end on standard error, which a client on our own streams may read."""
-    if printing.quiet:
-        return
-    if outcome.already_complete:
-        say_error("the session was complete already; nothing was run or written")
-    status = "submitted" if outcome.submitted else f"failed ({outcome.cause})"
-    say_error(f"session {status}; head {outcome.head_sha256}")
-
-
-def _say_last_words(clients: CommandClients) -> None:
-    if words := clients.last_words():
-        say_error(f"the client's last words on standard error:\n{words}")
 
 
 def _exit_code(outcome: Outcome) -> ExitCode:

@@ -22,6 +22,32 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 RequestId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 Track = Literal["tool_assisted", "direct_action"]
 ActionName = Literal["expose", "estimate", "submit"]
+RejectionCode = Literal[
+    "empty_line",
+    "byte_order_mark",
+    "invalid_utf8",
+    "too_large",
+    "too_deep",
+    "not_json",
+    "duplicate_key",
+    "nonfinite_number",
+    "number_too_long",
+    "lone_surrogate",
+    "not_an_object",
+    "missing_field",
+    "unknown_field",
+    "unknown_action",
+    "wrong_type",
+    "wrong_length",
+    "out_of_bounds",
+    "wrong_protocol",
+    "stale_request_id",
+    "unknown_request_id",
+    "exposure_budget",
+    "estimate_budget",
+    "estimator_precondition",
+    "not_in_track",
+]
 
 # -- actions, from the client ------------------------------------------------
 
@@ -135,8 +161,8 @@ class Rejected(ClosedModel):
     """The line was no valid action; nothing but the request allowance changed."""
 
     kind: Literal["rejected"]
-    code: str
-    message: str
+    code: RejectionCode
+    message: str = Field(description="A sentence for people; it may change, the code does not.")
 
 
 class Observation(ClosedModel):

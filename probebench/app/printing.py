@@ -1,0 +1,107 @@
+"""What the commands print: documents for programs, sentences for people."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from probebench.app.clients import CommandClients
+from probebench.app.rig import machine_rig
+from probebench.app.session import Outcome
+from probebench.app.show import read_session, report_of
+from probebench.app.verify import Verdict
+from probebench.app.view import say_error
+from probebench.kernel.canonical import Json, encode
+from probebench.kernel.errors import ArtifactError, UnfinishedError
+
+
+@dataclass(frozen=True)
+class Printing:
+    """How much is printed, and in which form."""
+
+    quiet: bool = False
+    as_json: bool = False
+
+
+# -- documents -----------------------------------------------------------------
+
+
+def outcome_document(outcome: Outcome) -> Json:
+    """A session's end, for --json."""
+    return {
+        "folder": str(outcome.folder),
+        "status": "submitted" if outcome.submitted else "failed",
+        "cause": outcome.cause,
+        "already_complete": outcome.already_complete,
+        "head_sha256": outcome.head_sha256,
+        "manifest_sha256": outcome.manifest_sha256,
+        "evaluator": outcome.evaluator,
+    }
+
+
+def verdict_document(verdict: Verdict) -> Json:
+    """A verdict, for --json."""
+    failure = verdict.failure
+    return {
+        "folder": str(verdict.folder),
+        "verified": verdict.verified,
+        "checks": [{"property": name, "seen": seen} for name, seen in verdict.checks],
+        "failed_artifact": None if failure is None else failure.artifact,
+        "failure": None if failure is None else str(failure),
+        "head_sha256": verdict.head_sha256 or None,
+        "manifest_sha256": verdict.manifest_sha256 or None,
+        "outcome": None if verdict.evaluator is None else verdict.evaluator["outcome"],
+    }
+
+
+def pretty(value: Json) -> str:
+    """Indented JSON for people, with a final newline."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+# -- what is printed -------------------------------------------------------------
+
+
+def print_json(value: Json, *, pretty_printed: bool = False) -> None:
+    """Print one JSON document."""
+    print(pretty(value) if pretty_printed else encode(value).decode(), end="")
+
+
+def failed_word(failure: ArtifactError) -> str:
+    """What a failed verification is called."""
+    return "UNFINISHED" if isinstance(failure, UnfinishedError) else "FAILED"
+
+
+def say_check(name: str, seen: str) -> None:
+    """Print one property that holds."""
+    print(f"ok      {name}: {seen}", flush=True)
+
+
+def print_outcome(outcome: Outcome, printing: Printing) -> None:
+    """Print a session's end on standard output, which only the operator reads."""
+    if printing.as_json:
+        print_json(outcome_document(outcome))
+        return
+    console = Console(soft_wrap=True)
+    report = report_of(machine_rig(), read_session(outcome.folder))
+    for sentence in report.headline:
+        console.print(sentence, highlight=False, markup=False)
+    print(f"folder: {outcome.folder}")
+
+
+def say_end(outcome: Outcome, printing: Printing) -> None:
+    """The end on standard error, which a client on our own streams may read."""
+    if printing.quiet:
+        return
+    if outcome.already_complete:
+        say_error("the session was complete already; nothing was run or written")
+    status = "submitted" if outcome.submitted else f"failed ({outcome.cause})"
+    say_error(f"session {status}; head {outcome.head_sha256}")
+
+
+def say_last_words(clients: CommandClients) -> None:
+    """Show the end of what the clients wrote to standard error."""
+    if words := clients.last_words():
+        say_error(f"the client's last words on standard error:\n{words}")
