@@ -55,6 +55,7 @@ def standard_streams() -> Connection:
     """
     reader = os.fdopen(os.dup(0), "rb")
     writer = os.fdopen(os.dup(1), "wb")
-    sys.stdout.flush()
     os.dup2(2, 1)
+    # Printed before, but still in Python's buffer: no action either.
+    sys.stdout.flush()
     return Connection(reader, writer)
