@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from probebench.app.commands import pretty
+from probebench.app.printing import pretty
 from probebench.app.registry import default_registry
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from probebench.app.drive import Driven
 from probebench.app.freeze import SOURCE
+from probebench.host.survey import NAME
 from probebench.kernel.budget import Budget
 from probebench.kernel.canonical import Json, digest, sha256_hex
 from probebench.kernel.errors import ArtifactError
@@ -81,6 +82,9 @@ def read_manifest(document: Json) -> dict[str, Json]:
     for name in ("files", "sessions"):
         if not isinstance(document[name], dict):
             raise ArtifactError(MANIFEST, f"{name} is not an object")
+    for name in (*document["files"], *document["sessions"]):
+        if not may_belong(name):
+            raise ArtifactError(MANIFEST, f"{name!r:.80} is no name of a session's file")
     return document
 
 
@@ -91,6 +95,8 @@ def expected_names(study: Study, journal: Iterable[str]) -> set[str]:
 
 def may_belong(name: str) -> bool:
     """Whether a name is one that some session's file can have."""
+    if not NAME.fullmatch(name):
+        return False
     fixed = name in {STUDY, SESSION, EVALUATOR, MANIFEST}
     return fixed or name.startswith((SOURCE, TASKS)) or TURN_NAME.fullmatch(name) is not None
 
@@ -102,12 +108,13 @@ def own_names(names: Iterable[str], sessions: Iterable[str]) -> list[str]:
 
 
 def require_members(present: Iterable[str], expected: Iterable[str]) -> None:
-    """Raise ArtifactError naming the first file too many or too few."""
+    """Raise ArtifactError naming the first file too few or too many."""
     present, expected = set(present), set(expected)
-    if extra := sorted(present - expected):
-        raise ArtifactError(extra[0], "this file does not belong to the session")
+    # First what is missing: the folder that it leaves empty is no news.
     if missing := sorted(expected - present):
         raise ArtifactError(missing[0], "this file is missing")
+    if extra := sorted(present - expected):
+        raise ArtifactError(extra[0], "this does not belong to the session")
 
 
 def describe_files(names: Iterable[str], read: Callable[[str], bytes]) -> dict[str, Json]:

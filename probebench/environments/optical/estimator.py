@@ -54,16 +54,18 @@ def fit(calibration: Calibration, frames_e: Frames, commands_opd_nm: Commands) -
     is a numerical failure, and its suggestion the sharpest measured command.
     """
     with one_blas_thread():
-        likelihood = _likelihood(calibration, frames_e, commands_opd_nm)
+        likelihood = likelihood_of(calibration, frames_e, commands_opd_nm)
         runs = [_run(likelihood, start, calibration) for start in starts_opd_nm(calibration)]
-        return _report(calibration, frames_e, commands_opd_nm, runs)
+        return report(calibration, frames_e, commands_opd_nm, runs)
 
 
 # -- one start -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
+    """One start's run: where it ended, or None for both where a number was not finite."""
+
     start_opd_nm: Reals
     end_opd_nm: Reals | None
     point: LikelihoodPoint | None
@@ -71,6 +73,7 @@ class _Run:
     status: StartStatus
 
     def diagnostics(self) -> StartDiagnostics:
+        """The run as the result reports it."""
         end, point = self.end_opd_nm, self.point
         return StartDiagnostics(
             start_opd_nm=self.start_opd_nm.tolist(),
@@ -86,13 +89,14 @@ class _NotFiniteError(ArithmeticError):
     """The objective or a derivative overflowed."""
 
 
-def _likelihood(
+def likelihood_of(
     calibration: Calibration, frames_e: Frames, commands_opd_nm: Commands
 ) -> Likelihood:
+    """The likelihood that a fit of these images maximises."""
     return Likelihood(calibration, np.array(frames_e, float), np.array(commands_opd_nm, float))
 
 
-def _run(likelihood: Likelihood, start_opd_nm: Vector, calibration: Calibration) -> _Run:
+def _run(likelihood: Likelihood, start_opd_nm: Vector, calibration: Calibration) -> Run:
     # Over a second to import, and only a fit needs it.
     from scipy.optimize import minimize
 
@@ -131,16 +135,16 @@ def _run(likelihood: Likelihood, start_opd_nm: Vector, calibration: Calibration)
             point = at(result.x)
     except (_NotFiniteError, np.linalg.LinAlgError, ValueError):
         # ValueError: scipy refuses a Hessian whose factors are not finite.
-        return _Run(start_opd_nm, None, None, 0, "not_finite")
-    return _Run(
-        start_opd_nm, result.x, point, int(result.nit), _status(result.x, point, result.nit)
-    )
+        return Run(start_opd_nm, None, None, 0, "not_finite")
+    status = end_status(result.x, point.gradient_norm, result.nit)
+    return Run(start_opd_nm, result.x, point, int(result.nit), status)
 
 
-def _status(end_opd_nm: Reals, point: LikelihoodPoint, iterations: int) -> StartStatus:
+def end_status(end_opd_nm: Reals, gradient_norm_per_nm: float, iterations: int) -> StartStatus:
+    """How a run ended, from where and after how many iterations it did."""
     if np.max(np.abs(end_opd_nm)) > COEFFICIENT_BOUND_NM:
         return "outside_bound"
-    if point.gradient_norm < GRADIENT_TOLERANCE_PER_NM:
+    if gradient_norm_per_nm < GRADIENT_TOLERANCE_PER_NM:
         return "converged"
     return "iteration_limit" if iterations >= ITERATIONS_PER_START else "stalled"
 
@@ -148,12 +152,13 @@ def _status(end_opd_nm: Reals, point: LikelihoodPoint, iterations: int) -> Start
 # -- all starts ------------------------------------------------------------------
 
 
-def _report(
+def report(
     calibration: Calibration,
     frames_e: Frames,
     commands_opd_nm: Commands,
-    runs: list[_Run],
+    runs: list[Run],
 ) -> Fit:
+    """The result of all runs; it depends on nothing else."""
     fallback = camera_fallback(calibration, frames_e, commands_opd_nm)
     common: dict[str, Any] = {
         "observations_sha256": observations_digest(frames_e, commands_opd_nm),
@@ -198,13 +203,13 @@ _NO_ESTIMATE: dict[str, Any] = {
 }
 
 
-def _end(run: _Run) -> tuple[Reals, LikelihoodPoint]:
+def _end(run: Run) -> tuple[Reals, LikelihoodPoint]:
     if run.end_opd_nm is None or run.point is None:
         raise ValueError("a run that met a number which is not finite has no end")
     return run.end_opd_nm, run.point
 
 
-def _best(runs: list[_Run]) -> tuple[int | None, str]:
+def _best(runs: list[Run]) -> tuple[int | None, str]:
     """The start of the estimate: the first whose end ties with the least objective."""
     eligible = {index: _end(run)[1] for index, run in enumerate(runs) if run.status == "converged"}
     if not eligible:
@@ -216,7 +221,7 @@ def _best(runs: list[_Run]) -> tuple[int | None, str]:
     return best, ""
 
 
-def _other_basins(runs: list[_Run], best: int) -> list[OtherBasin]:
+def _other_basins(runs: list[Run], best: int) -> list[OtherBasin]:
     least_objective = _end(runs[best])[1].objective
     minima: list[tuple[Reals, float, list[int]]] = [(_end(runs[best])[0], 0.0, [])]
     for index, run in enumerate(runs):

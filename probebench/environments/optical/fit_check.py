@@ -1,6 +1,14 @@
-"""Check cheaply that a saved fit belongs to its images: one evaluation, no search."""
+"""Check cheaply that a saved fit belongs to its images: an evaluation a start, no search.
+
+Where each run ended is taken from the saved fit; the likelihood there, and all
+that the fit reports of the runs together, are made again.  What only a search
+could show is not checked: that a run from its start leads to its end, how many
+iterations it took, and that a run met a number that is not finite.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -8,22 +16,35 @@ from probebench.environments.optical.camera import Calibration
 from probebench.environments.optical.estimator import (
     Commands,
     Frames,
-    camera_fallback,
+    Run,
+    end_status,
+    likelihood_of,
     observations_digest,
+    report,
 )
 from probebench.environments.optical.likelihood import Likelihood
-from probebench.environments.optical.propagation import one_blas_thread
-from probebench.environments.optical.starts import (
-    GRADIENT_TOLERANCE_PER_NM,
-    TIE_LOG_LIKELIHOOD,
-    starts_opd_nm,
-)
-from probebench.wire.optical_fit import Fit
+from probebench.environments.optical.propagation import Reals, one_blas_thread
+from probebench.environments.optical.starts import ITERATIONS_PER_START, starts_opd_nm
+from probebench.wire.optical_fit import Fallback, Fit, StartDiagnostics
 
 # What another processor's arithmetic changes stays far below these.
 RELATIVE_TOLERANCE = 1e-6
-OBJECTIVE_TOLERANCE = 1e-6
-GRADIENT_SLACK = 10.0
+GRADIENT_TOLERANCE_PER_NM = 1e-5
+COVARIANCE_TOLERANCE = 1e-4
+
+# Fields of a fit that follow from the saved ends and objectives alone, hence
+# are equal to the last bit, and how to say that one is not.
+EXACT = {
+    "status": "its status is not that of its starts",
+    "failure": "its failure is not that of its starts",
+    "estimate_start_index": "its estimate is not of the start with the least objective",
+    "estimate_opd_nm": "its estimate is not where its start ended",
+    "negative_log_likelihood": "its objective is not that of its estimate",
+    "suggested_command_opd_nm": "its suggested command is neither its estimate clipped to the "
+    "command bounds nor, after a failure, that of the fallback",
+    "suggested_command_clipped": "it misstates whether the suggested command was clipped",
+    "other_basins": "its other basins are not those of its starts",
+}
 
 
 def check_fit(
@@ -35,56 +56,73 @@ def check_fit(
     starts = [run.start_opd_nm for run in saved.starts]
     if not np.array_equal(starts, starts_opd_nm(calibration)):
         raise ValueError("its starts are not the disclosed ones")
-    _check_fallback(calibration, frames_e, commands_opd_nm, saved)
-    if saved.status == "converged":
-        _check_estimate(calibration, frames_e, commands_opd_nm, saved)
-    elif saved.suggested_command_opd_nm != saved.fallback.command_opd_nm:
-        raise ValueError("a failed fit must suggest the command of its fallback")
-
-
-def _check_fallback(
-    calibration: Calibration, frames_e: Frames, commands_opd_nm: Commands, saved: Fit
-) -> None:
-    expected = camera_fallback(calibration, frames_e, commands_opd_nm)
-    ours, theirs = expected.scores, saved.fallback.scores
-    same = len(ours) == len(theirs) and all(
-        a is b or (a is not None and b is not None and np.isclose(a, b, rtol=RELATIVE_TOLERANCE))
-        for a, b in zip(ours, theirs, strict=True)
-    )
-    if not same or saved.fallback.command_opd_nm != expected.command_opd_nm:
-        raise ValueError("its fallback is not the sharpest measured command")
-
-
-def _check_estimate(
-    calibration: Calibration, frames_e: Frames, commands_opd_nm: Commands, saved: Fit
-) -> None:
-    index = saved.estimate_start_index
-    if index is None or not 0 <= index < len(saved.starts):
-        raise ValueError("its estimate comes from none of its starts")
-    run = saved.starts[index]
-    if run.status != "converged" or run.end_opd_nm != saved.estimate_opd_nm:
-        raise ValueError("its estimate is not where its start ended")
-    objectives = [r.objective for r in saved.starts if r.status == "converged"]
-    least = min(value for value in objectives if value is not None)
-    if saved.negative_log_likelihood is None or (
-        saved.negative_log_likelihood > least + TIE_LOG_LIKELIHOOD
-    ):
-        raise ValueError("its estimate is not the least objective of its starts")
-    estimate = np.array(saved.estimate_opd_nm)
-    bound = calibration.command_bound_nm
-    suggested = np.clip(estimate, -bound, bound)
-    if not np.array_equal(suggested, saved.suggested_command_opd_nm):
-        raise ValueError("its suggested command is not its estimate clipped to the command bounds")
-    if saved.suggested_command_clipped != bool(np.any(suggested != estimate)):
-        raise ValueError("it misstates whether the suggested command was clipped")
     with one_blas_thread():
-        point = Likelihood(
-            calibration, np.array(frames_e, float), np.array(commands_opd_nm, float)
-        ).at(estimate)
-    scale = max(1.0, abs(point.objective))
-    if abs(point.objective - saved.negative_log_likelihood) > OBJECTIVE_TOLERANCE * scale:
-        raise ValueError("its objective is not that of its estimate")
-    if point.gradient_norm > GRADIENT_SLACK * GRADIENT_TOLERANCE_PER_NM:
-        raise ValueError("the objective still slopes at its estimate")
-    if not np.allclose(np.array(saved.covariance_nm2) @ point.fisher, np.eye(6), atol=1e-4, rtol=0):
+        likelihood = likelihood_of(calibration, frames_e, commands_opd_nm)
+        runs = [_run(likelihood, index, run) for index, run in enumerate(saved.starts)]
+        expected = report(calibration, frames_e, commands_opd_nm, runs)
+    _compare(expected, saved)
+
+
+def _run(likelihood: Likelihood, index: int, saved: StartDiagnostics) -> Run:
+    """Make a run again from its saved end.  Raises ValueError where the end belies it."""
+    start = np.array(saved.start_opd_nm)
+    end, objective, gradient_norm = (
+        saved.end_opd_nm,
+        saved.objective,
+        saved.gradient_norm_per_nm,
+    )
+    if end is None or objective is None or gradient_norm is None:
+        if (end, objective, gradient_norm) != (None, None, None) or saved.iterations != 0:
+            raise ValueError(f"start {index} tells half of an end")
+        if saved.status != "not_finite":
+            raise ValueError(f"the status of start {index} is not that of its end")
+        return Run(start, None, None, 0, "not_finite")
+    if saved.iterations > ITERATIONS_PER_START:
+        raise ValueError(f"start {index} has more iterations than the allowance")
+    if saved.status != end_status(np.array(end), gradient_norm, saved.iterations):
+        raise ValueError(f"the status of start {index} is not that of its end")
+    point = likelihood.at(np.array(end))
+    if not _close(point.objective, objective):
+        raise ValueError(f"the objective of start {index} is not that of its end")
+    slack = max(GRADIENT_TOLERANCE_PER_NM, RELATIVE_TOLERANCE * gradient_norm)
+    if not abs(point.gradient_norm - gradient_norm) <= slack:
+        raise ValueError(f"the gradient norm of start {index} is not that of its end")
+    # The saved objective decides, or its last bits could make another choice.
+    point = replace(point, objective=objective)
+    return Run(start, np.array(end), point, saved.iterations, saved.status)
+
+
+def _compare(expected: Fit, saved: Fit) -> None:
+    if not _same_fallback(expected.fallback, saved.fallback):
+        raise ValueError("its fallback is not the sharpest measured command")
+    for field, sentence in EXACT.items():
+        if getattr(saved, field) != getattr(expected, field):
+            raise ValueError(sentence)
+    if not _close(expected.misfit_sigma, saved.misfit_sigma):
+        raise ValueError("its misfit is not that of its estimate")
+    if not _inverse_of_same(expected.covariance_nm2, saved.covariance_nm2):
         raise ValueError("its covariance is not the inverse of the Fisher matrix at its estimate")
+
+
+def _same_fallback(expected: Fallback, saved: Fallback) -> bool:
+    return (
+        (saved.score, saved.exposure_index, saved.command_opd_nm)
+        == (expected.score, expected.exposure_index, expected.command_opd_nm)
+        and len(saved.scores) == len(expected.scores)
+        and all(map(_close, expected.scores, saved.scores))
+    )
+
+
+def _close(expected: float | None, saved: float | None) -> bool:
+    if expected is None or saved is None:
+        return expected is saved
+    return abs(expected - saved) <= RELATIVE_TOLERANCE * max(1.0, abs(expected))
+
+
+def _inverse_of_same(
+    expected: list[list[float]] | None, saved: list[list[float]] | None
+) -> bool:
+    if expected is None or saved is None:
+        return expected is saved
+    fisher: Reals = np.linalg.inv(expected)
+    return np.allclose(np.array(saved) @ fisher, np.eye(6), atol=COVARIANCE_TOLERANCE, rtol=0)
