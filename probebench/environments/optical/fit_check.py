@@ -8,6 +8,7 @@ iterations it took, and that a run met a number that is not finite.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -22,13 +23,14 @@ from probebench.environments.optical.estimator import (
     observations_digest,
     report,
 )
-from probebench.environments.optical.likelihood import Likelihood
+from probebench.environments.optical.likelihood import Likelihood, LikelihoodPoint
 from probebench.environments.optical.propagation import Reals, one_blas_thread
 from probebench.environments.optical.starts import ITERATIONS_PER_START, starts_opd_nm
 from probebench.wire.optical_fit import Fallback, Fit, StartDiagnostics
 
 # What another processor's arithmetic changes stays far below these.
 RELATIVE_TOLERANCE = 1e-6
+ABSOLUTE_TOLERANCE = 1e-9
 GRADIENT_TOLERANCE_PER_NM = 1e-5
 COVARIANCE_TOLERANCE = 1e-4
 
@@ -56,7 +58,7 @@ def check_fit(
     starts = [run.start_opd_nm for run in saved.starts]
     if not np.array_equal(starts, starts_opd_nm(calibration)):
         raise ValueError("its starts are not the disclosed ones")
-    with one_blas_thread():
+    with one_blas_thread(), np.errstate(all="ignore"):
         likelihood = likelihood_of(calibration, frames_e, commands_opd_nm)
         runs = [_run(likelihood, index, run) for index, run in enumerate(saved.starts)]
         expected = report(calibration, frames_e, commands_opd_nm, runs)
@@ -66,30 +68,35 @@ def check_fit(
 def _run(likelihood: Likelihood, index: int, saved: StartDiagnostics) -> Run:
     """Make a run again from its saved end.  Raises ValueError where the end belies it."""
     start = np.array(saved.start_opd_nm)
-    end, objective, gradient_norm = (
-        saved.end_opd_nm,
-        saved.objective,
-        saved.gradient_norm_per_nm,
-    )
-    if end is None or objective is None or gradient_norm is None:
-        if (end, objective, gradient_norm) != (None, None, None) or saved.iterations != 0:
-            raise ValueError(f"start {index} tells half of an end")
-        if saved.status != "not_finite":
-            raise ValueError(f"the status of start {index} is not that of its end")
-        return Run(start, None, None, 0, "not_finite")
+    if saved.end_opd_nm is None:
+        run = Run(start, None, None, 0, "not_finite")
+        if saved != run.diagnostics():
+            raise ValueError(f"start {index} has no end, but figures or a status that need one")
+        return run
+    end = np.array(saved.end_opd_nm)
+    objective = _check_end(likelihood.at(end), end, index, saved)
+    # The saved objective decides, or its last bits could make another choice.
+    point = replace(likelihood.at(end), objective=objective)
+    return Run(start, end, point, saved.iterations, saved.status)
+
+
+def _check_end(point: LikelihoodPoint, end: Reals, index: int, saved: StartDiagnostics) -> float:
+    """Return the saved objective of a run that ended, once its end bears out its figures."""
+    objective, gradient_norm = saved.objective, saved.gradient_norm_per_nm
+    if objective is None or not _close(point.objective, objective):
+        raise ValueError(f"the objective of start {index} is not that of its end")
+    if gradient_norm is None or not math.isclose(
+        point.gradient_norm,
+        gradient_norm,
+        rel_tol=RELATIVE_TOLERANCE,
+        abs_tol=GRADIENT_TOLERANCE_PER_NM,
+    ):
+        raise ValueError(f"the gradient norm of start {index} is not that of its end")
     if saved.iterations > ITERATIONS_PER_START:
         raise ValueError(f"start {index} has more iterations than the allowance")
-    if saved.status != end_status(np.array(end), gradient_norm, saved.iterations):
+    if saved.status != end_status(end, gradient_norm, saved.iterations):
         raise ValueError(f"the status of start {index} is not that of its end")
-    point = likelihood.at(np.array(end))
-    if not _close(point.objective, objective):
-        raise ValueError(f"the objective of start {index} is not that of its end")
-    slack = max(GRADIENT_TOLERANCE_PER_NM, RELATIVE_TOLERANCE * gradient_norm)
-    if not abs(point.gradient_norm - gradient_norm) <= slack:
-        raise ValueError(f"the gradient norm of start {index} is not that of its end")
-    # The saved objective decides, or its last bits could make another choice.
-    point = replace(point, objective=objective)
-    return Run(start, np.array(end), point, saved.iterations, saved.status)
+    return objective
 
 
 def _compare(expected: Fit, saved: Fit) -> None:
@@ -116,13 +123,11 @@ def _same_fallback(expected: Fallback, saved: Fallback) -> bool:
 def _close(expected: float | None, saved: float | None) -> bool:
     if expected is None or saved is None:
         return expected is saved
-    return abs(expected - saved) <= RELATIVE_TOLERANCE * max(1.0, abs(expected))
+    return math.isclose(expected, saved, rel_tol=RELATIVE_TOLERANCE, abs_tol=ABSOLUTE_TOLERANCE)
 
 
-def _inverse_of_same(
-    expected: list[list[float]] | None, saved: list[list[float]] | None
-) -> bool:
+def _inverse_of_same(expected: list[list[float]] | None, saved: list[list[float]] | None) -> bool:
     if expected is None or saved is None:
         return expected is saved
-    fisher: Reals = np.linalg.inv(expected)
+    fisher = np.linalg.inv(expected)
     return np.allclose(np.array(saved) @ fisher, np.eye(6), atol=COVARIANCE_TOLERANCE, rtol=0)
