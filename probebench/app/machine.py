@@ -27,11 +27,11 @@ def read_config(path: Path) -> Json:
     streams the client may read what the driver prints, and the name of a
     configuration is not for it.
     """
-    if path.is_dir():
-        raise ConfigError("the configuration (--config) is a folder; give a JSON file")
     try:
         with path.open("rb") as file:
             data = file.read(CONFIG_MAX_BYTES + 1)
+    except IsADirectoryError:
+        raise ConfigError("the configuration (--config) is a folder; give a JSON file") from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError(

@@ -19,7 +19,11 @@ NOT_SOURCE = {".git", ".venv", ".tools", "work", "__pycache__", "uv.lock", "buil
 
 def _sources(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        if path.name in NOT_SOURCE or path.name.endswith(("_cache", ".hypothesis")):
+        if (
+            path.name in NOT_SOURCE
+            or path.name.endswith(("_cache", ".hypothesis"))
+            or path.name.startswith(".coverage")
+        ):
             continue
         if path.is_dir():
             yield from _sources(path)

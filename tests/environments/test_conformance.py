@@ -16,6 +16,7 @@ from probebench.kernel.episode import Ask
 from tests import conformance
 from tests.conformance import Case
 
+REPOSITORY = Path(__file__).parents[2]
 SEED = "0123456789abcdeffedcba9876543210"
 
 
@@ -59,7 +60,7 @@ def optical_reply(ask: Ask, message: dict[str, Any]) -> bytes:
 
 
 def optical_config(name: str) -> dict[str, Any]:
-    config: dict[str, Any] = json.loads((Path("configs") / f"{name}.json").read_text())
+    config: dict[str, Any] = json.loads((REPOSITORY / "configs" / f"{name}.json").read_text())
     return config
 
 

@@ -25,10 +25,11 @@ from probebench.kernel.episode import Final, Task
 from probebench.kernel.study import Study
 from probebench.wire.optical_fit import Fit
 
-# What another processor, BLAS or NumPy may change in a derived figure.  Frames
-# are compared exactly: they are draws from a quantised expectation.
-DERIVED_RELATIVE_TOLERANCE = 1e-6
-DERIVED_ABSOLUTE_TOLERANCE = 1e-6
+# What another processor, BLAS or NumPy may change in a derived figure.  An
+# estimate is only sharp to the gradient tolerance over the curvature, in nm.
+# Frames are compared exactly: they are draws from a quantised expectation.
+RELATIVE_TOLERANCE = 1e-6
+ABSOLUTE_TOLERANCE = {Part.VALUE: 1e-4, Part.EVALUATION: 1e-6}
 
 
 class HiddenSide(Protocol):
@@ -109,7 +110,11 @@ class OpticalEnvironment(Environment):
         """Frames and all else exactly; derived figures within the tolerance."""
         if part is Part.MESSAGE:
             return _same_but_png_encoding(saved, recomputed)
-        return _close(saved, recomputed)
+        if part is Part.VALUE:
+            # Which path a start took may differ in its last step, and one that
+            # diverged anywhere; what the fit concludes may not.
+            saved, recomputed = _conclusions(saved), _conclusions(recomputed)
+        return _close(saved, recomputed, ABSOLUTE_TOLERANCE[part])
 
 
 def _fit_inputs(task: Task) -> tuple[Calibration, list[Frame], list[list[float]]]:
@@ -143,18 +148,22 @@ def _decoded(png_base64: Json) -> Json:
         return png_base64
 
 
-def _close(saved: Json, recomputed: Json) -> bool:
+def _conclusions(value: Json) -> Json:
+    if not isinstance(value, dict):
+        return value
+    return {key: item for key, item in value.items() if key != "starts"}
+
+
+def _close(saved: Json, recomputed: Json, absolute: float) -> bool:
     if isinstance(saved, dict) and isinstance(recomputed, dict):
         return saved.keys() == recomputed.keys() and all(
-            _close(saved[k], recomputed[k]) for k in saved
+            _close(item, recomputed[key], absolute) for key, item in saved.items()
         )
     if isinstance(saved, list) and isinstance(recomputed, list):
-        return len(saved) == len(recomputed) and all(map(_close, saved, recomputed))
-    if isinstance(saved, float) and isinstance(recomputed, float):
-        return math.isclose(
-            saved,
-            recomputed,
-            rel_tol=DERIVED_RELATIVE_TOLERANCE,
-            abs_tol=DERIVED_ABSOLUTE_TOLERANCE,
+        return len(saved) == len(recomputed) and all(
+            _close(ours, theirs, absolute)
+            for ours, theirs in zip(saved, recomputed, strict=True)
         )
+    if isinstance(saved, float) and isinstance(recomputed, float):
+        return math.isclose(saved, recomputed, rel_tol=RELATIVE_TOLERANCE, abs_tol=absolute)
     return bool(saved == recomputed)
