@@ -27,10 +27,12 @@ _LIBRARIES = ThreadpoolController()
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Context in which BLAS uses one thread.
+    """Context in which NumPy's BLAS uses one thread.
 
     With more, the order of its sums, hence the last bits of an image, would
     depend on the number of processors; at these sizes more are slower too.
+    SciPy has a BLAS of its own, which a fit loads later; the 6 by 6 matrices
+    that it factors there are never split among threads.
     """
     limiter: AbstractContextManager[object] = _LIBRARIES.limit(limits=1, user_api="blas")
     return limiter
