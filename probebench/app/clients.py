@@ -11,7 +11,7 @@ from probebench.kernel.errors import OperatorError
 from probebench.kernel.turn import Answer
 
 # A client that has stopped reading must not hold the end of a session up.
-FAREWELL_DEADLINE_S = 10.0
+FAREWELL_DEADLINE_S = 2.0
 
 
 class StreamClients:

@@ -35,17 +35,17 @@ class Standing:
         """The actions that are unavailable now: code and sentence by name."""
         refused: dict[str, tuple[str, str]] = {}
         if not self.exposure_is_affordable:
-            sentence = "All exposures are spent; estimate, where the track has it, or submit."
+            sentence = "all exposures are spent; estimate, where the track has it, or submit"
             refused["expose"] = ("exposure_budget", sentence)
         if not self.has_two_commands:
             sentence = (
-                "The estimator needs images under two distinct commands; expose another command."
+                "the estimator needs images under two distinct commands; expose another command"
             )
             refused["estimate"] = ("estimator_precondition", sentence)
         if self.estimates_left < 1:
-            refused["estimate"] = ("estimate_budget", "All estimates are spent; expose or submit.")
+            refused["estimate"] = ("estimate_budget", "all estimates are spent; expose or submit")
         if not self.has_estimator:
-            sentence = "This track has no estimator; expose or submit."
+            sentence = "this track has no estimator; expose or submit"
             refused["estimate"] = ("not_in_track", sentence)
         return refused
 
@@ -79,13 +79,13 @@ def read_action(line: bytes, standing: Standing) -> Action:
 
 def _name(message: dict[str, Json]) -> str:
     if "action" not in message:
-        raise ActionRejectedError("missing_field", "The field action is missing; add it.")
+        raise ActionRejectedError("missing_field", "the field action is missing; add it")
     name = message["action"]
     if not isinstance(name, str):
-        raise ActionRejectedError("wrong_type", "The field action must be a string.")
+        raise ActionRejectedError("wrong_type", "the field action must be a string; name an action")
     if name not in FIELDS:
         known = ", ".join(FIELDS)
-        sentence = f"The action must be one of {known}; got {name[:40]!r}."
+        sentence = f"the action {name[:40]!r} is unknown; use one of {known}"
         raise ActionRejectedError("unknown_action", sentence)
     return name
 
@@ -93,13 +93,17 @@ def _name(message: dict[str, Json]) -> str:
 def _require_envelope(message: dict[str, Json], identifiers: Sequence[str]) -> None:
     for field in ("protocol", "request_id"):
         if not isinstance(message[field], str):
-            raise ActionRejectedError("wrong_type", f"The field {field} must be a string.")
+            raise ActionRejectedError(
+                "wrong_type", f"the field {field} must be a string; copy it from the last request"
+            )
     if message["protocol"] != wire.PROTOCOL:
-        raise ActionRejectedError("wrong_protocol", f"The protocol must be {wire.PROTOCOL}.")
+        raise ActionRejectedError(
+            "wrong_protocol", f"the protocol is not {wire.PROTOCOL}; copy it from the last request"
+        )
     identifier = message["request_id"]
     if identifier == identifiers[-1]:
         return
-    advice = "copy the identifier of the last request."
+    advice = "copy the identifier of the last request"
     if identifier in identifiers:
-        raise ActionRejectedError("stale_request_id", f"That request was answered; {advice}")
-    raise ActionRejectedError("unknown_request_id", f"No request has that identifier; {advice}")
+        raise ActionRejectedError("stale_request_id", f"that request was answered; {advice}")
+    raise ActionRejectedError("unknown_request_id", f"no request has that identifier; {advice}")
