@@ -42,7 +42,8 @@ def drawn(electrons: Frame) -> Frame:
     """Palette indices as drawn, first row on top."""
     with Image.open(BytesIO(frame_png(electrons, PHOTONS))) as image:
         assert image.mode == "P"
-        return np.array(image, dtype=np.float64)
+        indices: Frame = np.array(image, dtype=np.float64)
+        return indices
 
 
 def one(electrons: float) -> int:
@@ -52,7 +53,8 @@ def one(electrons: float) -> int:
 
 @pytest.fixture(scope="module")
 def frame() -> Frame:
-    return frames(DEVELOPMENT, INCIDENT_OPD_NM, COMMANDS_OPD_NM, 1)[0]
+    first: Frame = frames(DEVELOPMENT, INCIDENT_OPD_NM, COMMANDS_OPD_NM, 1)[0]
+    return first
 
 
 def test_the_file_holds_header_palette_pixels_and_end_alone(frame: Frame) -> None:
