@@ -90,6 +90,17 @@ def check_pending_is_idempotent(case: Case) -> None:
     play(case, visit)
 
 
+def check_keys_name_one_effect_each(case: Case) -> None:
+    seen: dict[str, Json] = {}
+
+    def visit(episode: Episode, effect: Ask | Task) -> None:
+        content = effect.body if isinstance(effect, Ask) else effect.spec
+        assert seen.setdefault(effect.key, content) == content, effect.key
+
+    play(case, visit)
+    assert seen
+
+
 def check_parse_and_cost_are_pure(case: Case) -> None:
     def visit(episode: Episode, effect: Ask | Task) -> None:
         if isinstance(effect, Task):

@@ -23,7 +23,7 @@ SEED = "0123456789abcdeffedcba9876543210"
 def thermometer_reply(ask: Ask, message: dict[str, Any]) -> bytes:
     """Read three times, one bad line, average, answer: from the request alone."""
     count, result = len(message["readings"]), message["result"]
-    if count == 2 and result == "":
+    if message["step"] == 2:
         return b"not an action\n"
     if count < 3:
         done = "read"
@@ -85,8 +85,18 @@ def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]
 
 
+@pytest.mark.parametrize("toy", ["thermometer", "breeder"])
+def test_the_seam_takes_a_toy_of_at_most_80_lines(toy: str) -> None:
+    text = (REPOSITORY / f"tests/toys/{toy}.py").read_text()
+    assert len(text.splitlines()) <= 80
+
+
 def test_pending_is_idempotent(case: Case) -> None:
     conformance.check_pending_is_idempotent(case)
+
+
+def test_a_key_names_one_effect(case: Case) -> None:
+    conformance.check_keys_name_one_effect_each(case)
 
 
 def test_parse_and_cost_change_nothing(case: Case) -> None:

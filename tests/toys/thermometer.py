@@ -18,44 +18,40 @@ class ThermometerEpisode:
         self.readings, self.acted, self.result, self.averaging, self.end = [], 0, "", False, None
 
     def pending(self):
-        public = {"readings": list(self.readings), "result": self.result}
+        readings, step = list(self.readings), self.ledger.spent.get("steps", 0)
+        public = {"readings": readings, "result": self.result, "step": step}
         if self.end is not None:
             return ep.Final(*self.end[:2], {"answer": self.end[2]}, public, "agent", "witness")
         if self.averaging:
-            return ep.Task(f"average-{self.acted}", "average", {"readings": list(self.readings)})
+            return ep.Task(f"average-{self.acted}", "average", {"readings": readings})
         body = {**public, "id": request_id(self.nonce, self.acted)}
-        return ep.Ask(f"ask-{self.acted}", "agent", ep.Launch.SHARED, body, 20.0, "witness")
+        return ep.Ask(f"ask-{step}", "agent", ep.Launch.SHARED, body, 20.0, "witness")
 
     def parse(self, ask, line):
         require_fields(message := parse_object(line), {"id", "do", "value"})
         action = ep.Action(str(message["do"]), {"value": message["value"]})
-        allowed = {"read", "answer", "average"} if self.readings else {"read", "answer"}
-        if action.name not in allowed or not self.ledger.affords(self.cost(action)):
-            raise ActionRejectedError("unavailable", "That cannot be done now.")
-        if message["id"] != ask.body["id"]:
-            raise ActionRejectedError("stale", "Copy the id of the last request.")
+        possible = {"read": len(self.readings) < 4, "average": self.readings, "answer": True}
+        if not possible.get(action.name) or message["id"] != ask.body["id"]:
+            raise ActionRejectedError("refused", "copy the id, and do what is possible")
         return action
 
     def cost(self, cause):
-        is_read = isinstance(cause, ep.Action) and cause.name == "read"
-        return {"lines": int(isinstance(cause, ep.Action | ep.Rejection)), "reads": int(is_read)}
+        return {"steps": 1, "reads": int(getattr(cause, "name", "") == "read")}
 
     def apply(self, cause):
         self.ledger.spend(self.cost(cause))
         match cause:
             case ep.Fault(kind=kind):
                 self.end = (False, kind.value, None)
-            case ep.Rejection(code=code):
-                self.result = code
             case ep.Value(value=value):
                 self.averaging, self.result = False, f"average {value}"
-            case ep.Action(name="answer", fields=fields):
-                self.end = (True, "answered", fields["value"])
-            case ep.Action(name=name):
+            case ep.Action(name=name, fields=fields):
                 self.acted, self.averaging = self.acted + 1, name == "average"
-                if name == "read":
-                    noise = sha256(f"{self.seed}{len(self.readings)}".encode()).digest()[0]
-                    self.readings.append(int(self.seed[:4], 16) + noise % 7)
+                if name == "answer":
+                    self.end = (True, "answered", fields["value"])
+                elif name == "read":
+                    noise = sha256(f"{self.seed}{self.acted}".encode()).digest()[0] % 7
+                    self.readings.append(int(self.seed[:4], 16) + noise)
 
     def state_digest(self):
         return sha256(repr(vars(self)).encode()).digest()
