@@ -137,9 +137,21 @@ def control(
 
 
 @app.command()
-def show(folder: Folder, as_json: AsJson = False) -> None:
-    """Show a session: its outcome, its turns, its figures."""
-    _exit(commands.show(folder, as_json=as_json))
+def show(
+    folder: Folder,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write one self-contained page; - is standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a session: outcome, turns, wavefront error, frames, fits, budget."""
+    _exit(commands.show(folder, as_json=as_json, html=html))
 
 
 @app.command()

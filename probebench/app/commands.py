@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
 
 from probebench.app.clients import CommandClients
 from probebench.app.drive import Observer
+from probebench.app.html import session_page
 from probebench.app.machine import driving, read_config
 from probebench.app.printing import (
     Printing,
@@ -23,6 +25,7 @@ from probebench.app.printing import (
     pretty,
     print_json,
     print_outcome,
+    report_document,
     say_check,
     say_end,
     say_last_words,
@@ -31,9 +34,10 @@ from probebench.app.printing import (
 from probebench.app.registry import default_registry, entry_of
 from probebench.app.rig import Unwatched, machine_rig
 from probebench.app.session import Outcome, frozen_config, run_session
-from probebench.app.show import read_session, report_of
+from probebench.app.show import read_session, report_of, sections_of
+from probebench.app.terminal import print_session
 from probebench.app.verify import verify_folder
-from probebench.app.view import LineView, LiveView, print_report, say_error
+from probebench.app.view import LineView, LiveView, say_error
 from probebench.host.channel import hold_standard_error
 from probebench.kernel.canonical import Json
 from probebench.kernel.errors import (
@@ -129,23 +133,36 @@ def control(config_path: Path, folder: Path, printing: Printing, *, resume: bool
     return _exit_code(outcome) if verdict.verified else ExitCode.VERIFICATION_FAILED
 
 
-def show(folder: Path, *, as_json: bool) -> ExitCode:
-    """Print a session as a person would want it; nothing is verified."""
+def show(folder: Path, *, as_json: bool, html: str | None = None) -> ExitCode:
+    """Show a session as a person would want it; nothing is verified.
+
+    html: a file for the page instead, or "-" for standard output.
+    """
+    if as_json and html is not None:
+        raise OperatorError("--json and --html are two forms of one answer; leave one out")
     recorded = read_session(folder)
-    report = report_of(machine_rig(), recorded)
+    rig = machine_rig()
+    report = report_of(rig, recorded)
     if as_json:
-        print_json(
-            {
-                "headline": list(report.headline),
-                "columns": list(report.columns),
-                "rows": [list(row) for row in report.rows],
-                "figures": dict(report.figures),
-                "evaluator": recorded.evaluator,
-            }
-        )
+        print_json(report_document(report, recorded.evaluator))
+    elif html is None:
+        print_session(report, sections_of(rig, recorded), Console())
     else:
-        print_report(report, Console())
+        _give_page(session_page(recorded, report, sections_of(rig, recorded)), html, folder)
     return ExitCode.COMPLETE
+
+
+def _give_page(page: str, html: str, folder: Path) -> None:
+    if html == "-":
+        sys.stdout.buffer.write(page.encode())
+        return
+    if Path(html).resolve().is_relative_to(folder.resolve()):
+        raise OperatorError(
+            f"the page {html!r} would lie in the session folder, which holds the records alone; "
+            "give a file outside it"
+        )
+    _write_private(Path(html), page, "w")
+    print(f"page: {html}")
 
 
 def schema(environment: str, message: str | None) -> ExitCode:
@@ -182,15 +199,19 @@ def config_new(environment: str, options: Mapping[str, str], output: Path | None
     if output is None:
         print(text, end="")
         return ExitCode.COMPLETE
+    # The seeds are secrets, and an existing configuration is not ours to replace.
+    _write_private(output, text, "x")
+    return ExitCode.COMPLETE
+
+
+def _write_private(path: Path, text: str, mode: Literal["w", "x"]) -> None:
     try:
-        # The seeds are secrets, and an existing configuration is not ours to replace.
-        with open(output, "x", encoding="utf-8", opener=_private) as file:
+        with open(path, mode, encoding="utf-8", opener=_private) as file:
             file.write(text)
     except OSError as error:
         raise OperatorError(
-            f"cannot write {str(output)!r}: {error.strerror}; give a new file's name"
+            f"cannot write {str(path)!r}: {error.strerror}; give a new file's name"
         ) from None
-    return ExitCode.COMPLETE
 
 
 def _private(path: str, flags: int) -> int:

@@ -15,6 +15,7 @@ from probebench.app.verify import Verdict
 from probebench.app.view import say_error
 from probebench.kernel.canonical import Json, encode
 from probebench.kernel.errors import ArtifactError, UnfinishedError
+from probebench.kernel.report import Report
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,17 @@ def verdict_document(verdict: Verdict) -> Json:
         "head_sha256": verdict.head_sha256 or None,
         "manifest_sha256": verdict.manifest_sha256 or None,
         "outcome": None if verdict.evaluator is None else verdict.evaluator["outcome"],
+    }
+
+
+def report_document(report: Report, evaluator: Json) -> Json:
+    """What a session folder holds, for --json."""
+    return {
+        "headline": list(report.headline),
+        "columns": list(report.columns),
+        "rows": [list(row) for row in report.rows],
+        "figures": dict(report.figures),
+        "evaluator": evaluator,
     }
 
 

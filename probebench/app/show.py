@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -11,8 +13,9 @@ from probebench.app.registry import entry_of
 from probebench.app.rig import Rig
 from probebench.host.store import Store
 from probebench.kernel import turn as records
-from probebench.kernel.canonical import Json, decode
+from probebench.kernel.canonical import Json, decode, sha256_hex
 from probebench.kernel.errors import ArtifactError, OperatorError
+from probebench.kernel.page import Section
 from probebench.kernel.report import RecordedSession, RecordedTurn, Report
 
 
@@ -31,20 +34,64 @@ def read_session(folder: Path) -> RecordedSession:
             raise OperatorError(
                 f"the folder {str(folder)!r} holds no session that was begun; give another folder"
             )
-        return RecordedSession(
-            study=freeze.read_study(store.read(records.STUDY)),
-            first_message=_document(store, records.SESSION)["message"],
-            turns=_turns(store),
-            evaluator=_document(store, records.EVALUATOR)
-            if store.exists(records.EVALUATOR)
-            else None,
-        )
+        with _read_as_written():
+            return _session(store, folder.resolve().name)
 
 
 def report_of(rig: Rig, session: RecordedSession) -> Report:
-    """A session as its environment tells it; any other as plain turns."""
+    """A session as its environment tells it; any other as plain turns.
+
+    Raises ArtifactError for records that are not as the driver writes them.
+    """
     reporter = entry_of(rig.registry, session.study.config).reporter
-    return _plain(session) if reporter is None else reporter.report(session)
+    with _read_as_written():
+        return _plain(session) if reporter is None else reporter.report(session)
+
+
+def sections_of(rig: Rig, session: RecordedSession) -> Sequence[Section]:
+    """What else the environment has to show; nothing where it has no reporter.
+
+    Raises ArtifactError for records that are not as the driver writes them.
+    """
+    reporter = entry_of(rig.registry, session.study.config).reporter
+    with _read_as_written():
+        return [] if reporter is None else reporter.sections(session)
+
+
+@contextmanager
+def _read_as_written() -> Iterator[None]:
+    # A folder is looked at before it is verified, so that any field of any
+    # record may be missing or be something else.
+    try:
+        yield
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise ArtifactError(
+            "the records",
+            f"they do not read as a session ({type(error).__name__}: {error}); "
+            "`probebench verify` names the one that is damaged",
+        ) from error
+
+
+def _session(store: Store, folder_name: str) -> RecordedSession:
+    opening, turns = _document(store, records.SESSION), _turns(store)
+    finished = store.exists(records.EVALUATOR)
+    return RecordedSession(
+        folder_name=folder_name,
+        study=freeze.read_study(store.read(records.STUDY)),
+        first_message=opening["message"],
+        turns=turns,
+        evaluator=_document(store, records.EVALUATOR) if finished else None,
+        head_sha256=sha256_hex(store.read(_last_record(store, len(turns)))),
+        display_runtime=opening["display_runtime"],
+    )
+
+
+def _last_record(store: Store, turns: int) -> str:
+    # An answer may stand on the disk whose response was not reached.
+    answers = (records.input_name(turns + 1), records.fault_name(turns + 1))
+    unanswered = next((name for name in answers if store.exists(name)), None)
+    answered = records.response_name(turns) if turns else records.SESSION
+    return unanswered or answered
 
 
 def _turns(store: Store) -> list[RecordedTurn]:

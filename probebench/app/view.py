@@ -1,4 +1,4 @@
-"""What an operator sees: a live view of a session, lines, tables, JSON."""
+"""What an operator sees while a session runs: a live view, or lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from probebench.app.drive import TurnSeen
 from probebench.kernel.budget import Budget, Charge
 from probebench.kernel.canonical import Json, decode
 from probebench.kernel.episode import Action, Fault, Rejection
-from probebench.kernel.report import Report
 
 Glance = Callable[[Json], str]
 
@@ -99,22 +98,6 @@ class LiveView:
             )
         elapsed = time.monotonic() - self._started
         return Group(Text(f"turn {self._turn}, {elapsed:.0f} s"), bars, Text(self._last))
-
-
-def print_report(report: Report, console: Console) -> None:
-    """The outcome in sentences, then the turns, then the figures."""
-    for sentence in report.headline:
-        console.print(sentence, highlight=False, markup=False, soft_wrap=True)
-    if report.rows:
-        table = Table(*report.columns, box=None, header_style="bold", pad_edge=False)
-        for row in report.rows:
-            table.add_row(*map(Text, row))
-        console.print(table)
-    if report.figures:
-        figures = Table.grid(padding=(0, 2))
-        for name, value in report.figures:
-            figures.add_row(Text(name), Text(value))
-        console.print(figures)
 
 
 def say_error(text: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from probebench.kernel.canonical import Json
+from probebench.kernel.page import Section
 from probebench.kernel.study import Study
 
 
@@ -21,12 +22,20 @@ class RecordedTurn:
 
 @dataclass(frozen=True)
 class RecordedSession:
-    """What a session folder holds; evaluation is None where it is unfinished."""
+    """What a session folder holds; evaluator is None where it is unfinished.
 
+    folder_name: without the way to it.
+    head_sha256: digest of the last record of the chain, as it is on the disk.
+    display_runtime: what drew the PNG files.
+    """
+
+    folder_name: str
     study: Study
     first_message: Json
     turns: Sequence[RecordedTurn]
     evaluator: Json
+    head_sha256: str
+    display_runtime: Json
 
 
 @dataclass(frozen=True)
@@ -47,9 +56,11 @@ class Report:
 class Reporter:
     """How an environment's sessions read.
 
-    report: a whole session.
+    report: a whole session, in sentences and one table.
     glance: one public message, in a few words, for the live view.
+    sections: what else there is to see of a session.
     """
 
     report: Callable[[RecordedSession], Report]
     glance: Callable[[Json], str]
+    sections: Callable[[RecordedSession], Sequence[Section]]

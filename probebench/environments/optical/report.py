@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
+from probebench.environments.optical.recorded import acquired, action_of, peak_e, vector_text
+from probebench.environments.optical.sections import sections
 from probebench.kernel.canonical import Json
 from probebench.kernel.report import RecordedSession, RecordedTurn, Report, Reporter
 
-COLUMNS = ("turn", "received", "command / nm OPD", "result", "peak / e-", "spent (req, exp, est)")
+COLUMNS = ("turn", "received", "command / nm OPD", "result", "peak / e-")
 
 
 def report(session: RecordedSession) -> Report:
@@ -26,13 +27,12 @@ def glance(message: Json) -> str:
     if message is None:
         return ""
     if message["kind"] == "final":
-        outcome = message["outcome"]
-        failed = outcome["status"] == "failed"
-        return f"failed ({outcome['cause']})" if failed else "submitted"
-    return f"{_result(message['last_result'])}, last frame's peak {_peak(message['observation']):.0f} e-"
+        return _ending(message["outcome"])
+    peak = f"last frame's peak {peak_e(message['observation']):.0f} e-"
+    return f"{_result(message['last_result'])}, {peak}"
 
 
-REPORTER = Reporter(report, glance)
+REPORTER = Reporter(report, glance, sections)
 
 
 def _headline(session: RecordedSession) -> list[str]:
@@ -57,9 +57,8 @@ def _headline(session: RecordedSession) -> list[str]:
 
 
 def _figures(evaluator: Json) -> Sequence[tuple[str, str]]:
-    evaluation = evaluator["evaluation"]
-    spent, limits = evaluator["resources"]["spent"], evaluator["resources"]["limits"]
-    figures = [
+    evaluation, spent = evaluator["evaluation"], evaluator["resources"]["spent"]
+    return [
         ("Strehl ratio, exact", f"{evaluation['strehl']:.4f}"),
         ("Strehl ratio, Marechal", f"{evaluation['strehl_marechal']:.4f}"),
         ("best measured command's WFE", f"{evaluation['best_measured_wfe_nm_rms']:.2f} nm RMS"),
@@ -68,60 +67,38 @@ def _figures(evaluator: Json) -> Sequence[tuple[str, str]]:
             f"{sum(evaluation['realised_photons'])} of {spent['photons']} expected to enter",
         ),
     ]
-    return [*figures, *((name, f"{spent[name]} of {limits[name]}") for name in limits)]
 
 
 def _rows(session: RecordedSession) -> Iterator[Sequence[str]]:
-    first = session.first_message
-    yield (
-        "0",
-        "",
-        _vector(first["observation"]["command_opd_nm"]),
-        "initial image",
-        _peak_text(first),
-        _spent(first),
-    )
+    first = session.first_message["observation"]
+    yield ("0", "", vector_text(first["command_opd_nm"]), "initial image", f"{peak_e(first):.0f}")
     for turn in session.turns:
         message = turn.response["message"]
         yield (
             str(turn.turn),
             _received(turn),
-            _command(turn),
+            vector_text(action_of(turn).get("command_opd_nm", [])),
             turn.response["rejection"] or _outcome_of(message),
-            _peak_text(message) if _acquired(message) else "",
-            _spent(message),
+            f"{peak_e(message['observation']):.0f}" if acquired(message) else "",
         )
 
 
 def _received(turn: RecordedTurn) -> str:
     if turn.fault is not None:
         return f"({turn.fault})"
-    action = _parsed(turn).get("action")
-    return action if isinstance(action, str) and not turn.response["rejection"] else "(rejected)"
-
-
-def _command(turn: RecordedTurn) -> str:
-    if turn.fault is not None or turn.response["rejection"]:
-        return ""
-    command = _parsed(turn).get("command_opd_nm")
-    return "" if command is None else _vector(command)
-
-
-def _parsed(turn: RecordedTurn) -> dict[str, Json]:
-    try:
-        value = json.loads((turn.received or b"").decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _acquired(message: Json) -> bool:
-    result = message.get("last_result")
-    return result is not None and result["kind"] == "exposed"
+    return str(action_of(turn).get("action", "(rejected)"))
 
 
 def _outcome_of(message: Json) -> str:
-    return glance(message) if message["kind"] == "final" else _result(message["last_result"])
+    return (
+        _ending(message["outcome"])
+        if message["kind"] == "final"
+        else _result(message["last_result"])
+    )
+
+
+def _ending(outcome: Json) -> str:
+    return f"failed ({outcome['cause']})" if outcome["status"] == "failed" else "submitted"
 
 
 def _result(result: Json) -> str:
@@ -131,26 +108,11 @@ def _result(result: Json) -> str:
         return f"exposure {result['exposure_index']}"
     if result["kind"] == "rejected":
         return f"rejected: {result['code']}"
-    fit = result["fit"]
-    saved = ", saved fit" if result["cached"] else ""
+    return _fit_result(result["fit"], ", saved" if result["cached"] else "")
+
+
+def _fit_result(fit: Json, saved: str) -> str:
     if fit["status"] != "converged":
-        return f"fit failed{saved}: {fit['failure']}"
-    others = f", {len(fit['other_basins'])} other basins" if fit["other_basins"] else ""
-    return f"estimate {_vector(fit['estimate_opd_nm'])}{others}{saved}"
-
-
-def _vector(values: Sequence[float]) -> str:
-    return " ".join(f"{value:.1f}" for value in values)
-
-
-def _peak(observation: Json) -> float:
-    return float(max(map(max, observation["electrons"])))
-
-
-def _peak_text(message: Json) -> str:
-    return f"{_peak(message['observation']):.0f}"
-
-
-def _spent(message: Json) -> str:
-    spent = message["resources"]["spent"]
-    return f"{spent['requests']}, {spent['exposures']}, {spent['estimates']}"
+        return f"fit failed{saved}"
+    others = len(fit["other_basins"])
+    return f"fit{saved}" + (f", {others} other basin{'s'[: others > 1]}" if others else "")

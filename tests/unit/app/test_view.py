@@ -1,4 +1,4 @@
-"""What the operator sees of a session while it runs and afterwards."""
+"""What the operator sees of a session while it runs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from io import StringIO
 from rich.console import Console
 
 from probebench.app.drive import TurnSeen
-from probebench.app.view import LineView, LiveView, cause_text, print_report
+from probebench.app.view import LineView, LiveView, cause_text
 from probebench.kernel.budget import Budget
 from probebench.kernel.canonical import Json
 from probebench.kernel.episode import Action, Cause, Fault, FaultKind, Rejection, Task
-from probebench.kernel.report import Report
 
 
 def seen(cause: Cause | None, *, task: Task | None = None, replayed: bool = False) -> TurnSeen:
@@ -48,11 +47,3 @@ def test_on_a_terminal_turn_budget_last_action_and_glance_are_drawn() -> None:
     drawn = stream.getvalue()
     for words in ("turn 3", "1 of 24", "2 of 6", "expose; peak 12"):
         assert words in drawn
-
-
-def test_a_report_is_printed_whole_and_literally() -> None:
-    stream = StringIO()
-    report = Report(["It [bold]ended[/bold]."], ("turn", "what"), [("1", "[x]")], [("WFE", "3 nm")])
-    print_report(report, Console(file=stream, width=60))
-    for words in ("It [bold]ended[/bold].", "turn", "[x]", "WFE", "3 nm"):
-        assert words in stream.getvalue()
