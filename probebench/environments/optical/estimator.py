@@ -15,12 +15,12 @@ from probebench.environments.optical.starts import (
     BASIN_LOG_LIKELIHOOD,
     CAMERA_SCORE,
     COEFFICIENT_BOUND_NM,
-    GRADIENT_TOLERANCE_PER_NM,
     INITIAL_TRUST_RADIUS_NM,
     ITERATIONS_PER_START,
     MAX_TRUST_RADIUS_NM,
-    SAME_MINIMUM_NM,
+    SAME_MINIMUM_SIGMA,
     TIE_LOG_LIKELIHOOD,
+    gradient_tolerance_per_nm,
     starts_opd_nm,
     wavelength_scale,
 )
@@ -116,9 +116,10 @@ def _run(likelihood: Likelihood, start_opd_nm: Vector, calibration: Calibration)
         return at(incident_opd_nm).fisher
 
     scale = wavelength_scale(calibration)
+    tolerance = gradient_tolerance_per_nm(calibration)
     options: Any = {
         "maxiter": ITERATIONS_PER_START,
-        "gtol": GRADIENT_TOLERANCE_PER_NM,
+        "gtol": tolerance,
         "initial_trust_radius": INITIAL_TRUST_RADIUS_NM * scale,
         "max_trust_radius": MAX_TRUST_RADIUS_NM * scale,
     }
@@ -136,15 +137,17 @@ def _run(likelihood: Likelihood, start_opd_nm: Vector, calibration: Calibration)
     except (_NotFiniteError, np.linalg.LinAlgError, ValueError):
         # ValueError: scipy refuses a Hessian whose factors are not finite.
         return Run(start_opd_nm, None, None, 0, "not_finite")
-    status = end_status(result.x, point.gradient_norm, result.nit)
+    status = end_status(result.x, point.gradient_norm, result.nit, tolerance)
     return Run(start_opd_nm, result.x, point, int(result.nit), status)
 
 
-def end_status(end_opd_nm: Reals, gradient_norm_per_nm: float, iterations: int) -> StartStatus:
+def end_status(
+    end_opd_nm: Reals, gradient_norm_per_nm: float, iterations: int, tolerance_per_nm: float
+) -> StartStatus:
     """How a run ended, from where and after how many iterations it did."""
     if np.max(np.abs(end_opd_nm)) > COEFFICIENT_BOUND_NM:
         return "outside_bound"
-    if gradient_norm_per_nm < GRADIENT_TOLERANCE_PER_NM:
+    if gradient_norm_per_nm < tolerance_per_nm:
         return "converged"
     return "iteration_limit" if iterations >= ITERATIONS_PER_START else "stalled"
 
@@ -223,17 +226,17 @@ def _best(runs: list[Run]) -> tuple[int | None, str]:
 
 def _other_basins(runs: list[Run], best: int) -> list[OtherBasin]:
     least_objective = _end(runs[best])[1].objective
-    minima: list[tuple[Reals, float, list[int]]] = [(_end(runs[best])[0], 0.0, [])]
+    minima: list[tuple[Reals, LikelihoodPoint, list[int]]] = [(*_end(runs[best]), [])]
     for index, run in enumerate(runs):
         if run.status != "converged":
             continue
         end, point = _end(run)
-        for minimum, _, indices in minima:
-            if np.linalg.norm(end - minimum) <= SAME_MINIMUM_NM:
+        for minimum, there, indices in minima:
+            if _sigmas(end - minimum, there) <= SAME_MINIMUM_SIGMA:
                 indices.append(index)
                 break
         else:
-            minima.append((end, point.objective - least_objective, [index]))
+            minima.append((end, point, [index]))
     return [
         OtherBasin(
             opd_nm=minimum.tolist(),
@@ -242,9 +245,14 @@ def _other_basins(runs: list[Run], best: int) -> list[OtherBasin]:
             tie=abs(distance) <= TIE_LOG_LIKELIHOOD,
             start_indices=indices,
         )
-        for minimum, distance, indices in minima[1:]
-        if distance <= BASIN_LOG_LIKELIHOOD
+        for minimum, there, indices in minima[1:]
+        if (distance := there.objective - least_objective) <= BASIN_LOG_LIKELIHOOD
     ]
+
+
+def _sigmas(step_nm: Reals, there: LikelihoodPoint) -> float:
+    """Length of a step in standard deviations of the estimate there."""
+    return float(np.sqrt(step_nm @ there.fisher @ step_nm))
 
 
 def camera_fallback(

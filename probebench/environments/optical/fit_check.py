@@ -25,13 +25,17 @@ from probebench.environments.optical.estimator import (
 )
 from probebench.environments.optical.likelihood import Likelihood, LikelihoodPoint
 from probebench.environments.optical.propagation import Reals, one_blas_thread
-from probebench.environments.optical.starts import ITERATIONS_PER_START, starts_opd_nm
+from probebench.environments.optical.starts import (
+    ITERATIONS_PER_START,
+    gradient_tolerance_per_nm,
+    starts_opd_nm,
+)
 from probebench.wire.optical_fit import Fallback, Fit, StartDiagnostics
 
 # What another processor's arithmetic changes stays far below these.
 RELATIVE_TOLERANCE = 1e-6
 ABSOLUTE_TOLERANCE = 1e-9
-GRADIENT_TOLERANCE_PER_NM = 1e-5
+GRADIENT_TOLERANCE = 0.1  # of the gradient norm at which a run has converged
 COVARIANCE_TOLERANCE = 1e-4
 
 # Fields of a fit that follow from the saved ends and objectives alone, hence
@@ -60,12 +64,15 @@ def check_fit(
         raise ValueError("its starts are not the disclosed ones")
     with one_blas_thread(), np.errstate(all="ignore"):
         likelihood = likelihood_of(calibration, frames_e, commands_opd_nm)
-        runs = [_run(likelihood, index, run) for index, run in enumerate(saved.starts)]
+        tolerance = gradient_tolerance_per_nm(calibration)
+        runs = [_run(likelihood, i, run, tolerance) for i, run in enumerate(saved.starts)]
         expected = report(calibration, frames_e, commands_opd_nm, runs)
     _compare(expected, saved)
 
 
-def _run(likelihood: Likelihood, index: int, saved: StartDiagnostics) -> Run:
+def _run(
+    likelihood: Likelihood, index: int, saved: StartDiagnostics, tolerance_per_nm: float
+) -> Run:
     """Make a run again from its saved end.  Raises ValueError where the end belies it."""
     start = np.array(saved.start_opd_nm)
     if saved.end_opd_nm is None:
@@ -74,13 +81,19 @@ def _run(likelihood: Likelihood, index: int, saved: StartDiagnostics) -> Run:
             raise ValueError(f"start {index} has no end, but figures or a status that need one")
         return run
     end = np.array(saved.end_opd_nm)
-    objective = _check_end(likelihood.at(end), end, index, saved)
+    objective = _check_end(likelihood.at(end), end, index, saved, tolerance_per_nm)
     # The saved objective decides, or its last bits could make another choice.
     point = replace(likelihood.at(end), objective=objective)
     return Run(start, end, point, saved.iterations, saved.status)
 
 
-def _check_end(point: LikelihoodPoint, end: Reals, index: int, saved: StartDiagnostics) -> float:
+def _check_end(
+    point: LikelihoodPoint,
+    end: Reals,
+    index: int,
+    saved: StartDiagnostics,
+    tolerance_per_nm: float,
+) -> float:
     """Return the saved objective of a run that ended, once its end bears out its figures."""
     objective, gradient_norm = saved.objective, saved.gradient_norm_per_nm
     if objective is None or not _close(point.objective, objective):
@@ -89,12 +102,12 @@ def _check_end(point: LikelihoodPoint, end: Reals, index: int, saved: StartDiagn
         point.gradient_norm,
         gradient_norm,
         rel_tol=RELATIVE_TOLERANCE,
-        abs_tol=GRADIENT_TOLERANCE_PER_NM,
+        abs_tol=GRADIENT_TOLERANCE * tolerance_per_nm,
     ):
         raise ValueError(f"the gradient norm of start {index} is not that of its end")
     if saved.iterations > ITERATIONS_PER_START:
         raise ValueError(f"start {index} has more iterations than the allowance")
-    if saved.status != end_status(end, gradient_norm, saved.iterations):
+    if saved.status != end_status(end, gradient_norm, saved.iterations, tolerance_per_nm):
         raise ValueError(f"the status of start {index} is not that of its end")
     return objective
 

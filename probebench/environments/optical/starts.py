@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from probebench.environments.optical.camera import Calibration
-from probebench.environments.optical.propagation import Reals
+from probebench.environments.optical.propagation import Reals, one_blas_thread
 from probebench.wire.optical_fit import EstimatorDisclosure
 
 REFERENCE_WAVELENGTH_NM = 850.0
@@ -23,12 +25,15 @@ OFFSETS_NM = (
 )
 COEFFICIENT_BOUND_NM = 500.0
 ITERATIONS_PER_START = 30
-GRADIENT_TOLERANCE_PER_NM = 1e-4
+# Of the root of the information that one exposure carries: a run that ends so
+# is within a small fraction of a standard deviation of its minimum.
+GRADIENT_TOLERANCE = 1e-4
 INITIAL_TRUST_RADIUS_NM = 50.0
 MAX_TRUST_RADIUS_NM = 200.0
 BASIN_LOG_LIKELIHOOD = 10.0
 TIE_LOG_LIKELIHOOD = 1e-3
-SAME_MINIMUM_NM = 0.1
+# Ends that the images could not tell apart if both were stationary.
+SAME_MINIMUM_SIGMA = 0.1
 CAMERA_SCORE = "unbiased_sharpness"
 
 
@@ -45,6 +50,26 @@ def starts_opd_nm(calibration: Calibration) -> Reals:
     return starts
 
 
+@lru_cache(maxsize=16)
+def gradient_tolerance_per_nm(calibration: Calibration) -> float:
+    """Gradient norm, per nm, below which a run has converged.
+
+    GRADIENT_TOLERANCE times the root of the largest eigenvalue of the expected
+    Fisher matrix of one exposure under the defocus of the second start, so that it
+    follows photons, read noise, sampling and wavelength; three significant digits.
+    """
+    residual_opd_nm = starts_opd_nm(calibration)[1]
+    with one_blas_thread():
+        psf, jacobian = calibration.optics.psf_and_jacobian(residual_opd_nm)
+    photons = calibration.photons_per_exposure
+    variance = (photons * psf + calibration.read_noise_e**2).ravel()
+    derivative = photons * jacobian.reshape(6, -1)
+    fisher = (derivative / variance) @ derivative.T
+    tolerance = GRADIENT_TOLERANCE * np.sqrt(np.linalg.eigvalsh(fisher)[-1])
+    # It stands in every request, which is compared exactly under any processor.
+    return float(f"{tolerance:.3g}")
+
+
 def disclosure(calibration: Calibration) -> EstimatorDisclosure:
     """What a request says of the estimator."""
     scale = wavelength_scale(calibration)
@@ -56,7 +81,7 @@ def disclosure(calibration: Calibration) -> EstimatorDisclosure:
         starts_opd_nm=starts_opd_nm(calibration).tolist(),
         coefficient_bound_nm=COEFFICIENT_BOUND_NM,
         iterations_per_start=ITERATIONS_PER_START,
-        gradient_tolerance_per_nm=GRADIENT_TOLERANCE_PER_NM,
+        gradient_tolerance_per_nm=gradient_tolerance_per_nm(calibration),
         initial_trust_radius_nm=INITIAL_TRUST_RADIUS_NM * scale,
         max_trust_radius_nm=MAX_TRUST_RADIUS_NM * scale,
         other_basins_within_log_likelihood=BASIN_LOG_LIKELIHOOD,
