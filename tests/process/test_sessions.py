@@ -74,8 +74,8 @@ def parsed(record: bytes) -> Any:
 def test_the_library_over_both_channels_gives_the_same_journal_bytewise(tmp_path: Path) -> None:
     started = ("session", "--config", DEVELOPMENT, "--output", tmp_path / "a", "--agent", SCRIPTED)
     assert run(*started).returncode == 0
-    script = [sys.executable, REPOSITORY / "scripts/run_agent_protocol_control.py"]
-    given = ["--config", DEVELOPMENT, "--output", tmp_path / "b"]
+    script = [sys.executable, str(REPOSITORY / "scripts/run_agent_protocol_control.py")]
+    given = ["--config", str(DEVELOPMENT), "--output", str(tmp_path / "b")]
     subprocess.run([*script, *given], check=True, capture_output=True, timeout=120)
     assert masked(tmp_path / "a") == masked(tmp_path / "b")
 
@@ -98,7 +98,7 @@ def test_the_module_and_the_script_work_as_the_protocol_page_writes_them(tmp_pat
     )
     assert again.returncode == 0
     assert b"complete already" in again.stderr
-    module = [sys.executable, "-m", "probebench.agent_session", "--verify", output]
+    module = [sys.executable, "-m", "probebench.agent_session", "--verify", str(output)]
     verified = subprocess.run(module, check=False, capture_output=True)
     assert verified.returncode == 0
     assert b"verified" in verified.stdout

@@ -161,8 +161,7 @@ def _close(saved: Json, recomputed: Json, absolute: float) -> bool:
         )
     if isinstance(saved, list) and isinstance(recomputed, list):
         return len(saved) == len(recomputed) and all(
-            _close(ours, theirs, absolute)
-            for ours, theirs in zip(saved, recomputed, strict=True)
+            _close(ours, theirs, absolute) for ours, theirs in zip(saved, recomputed, strict=True)
         )
     if isinstance(saved, float) and isinstance(recomputed, float):
         return math.isclose(saved, recomputed, rel_tol=RELATIVE_TOLERANCE, abs_tol=absolute)
