@@ -86,7 +86,7 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     ),
     "an objective left out": (put("starts", 3, "objective", value=None), "objective of start 3"),
     "a gradient": (
-        put("starts", 3, "gradient_norm_per_nm", value=lambda v: v + 2e-5),
+        put("starts", 3, "gradient_norm_per_nm", value=lambda v: v + 1e-4),
         "gradient norm of start 3",
     ),
     "a status": (put("starts", 3, "status", value="stalled"), "status of start 3"),

@@ -78,6 +78,25 @@ def test_another_basin_within_reach_is_reported_with_its_distance() -> None:
         assert distance <= disclosure(dim).other_basins_within_log_likelihood
 
 
+@pytest.mark.parametrize("photons", [300, 30_000, 10**8])
+def test_every_converged_run_ends_at_the_estimate_in_a_reported_basin_or_far_below_it(
+    photons: int,
+) -> None:
+    camera = replace(SMALL, photons_per_exposure=photons)
+    result = fitted(camera)
+    assert result.negative_log_likelihood is not None
+    precision = np.linalg.inv(np.array(result.covariance_nm2, dtype=np.float64))
+    listed = {index for other in result.other_basins for index in other.start_indices}
+    for index, run in enumerate(result.starts):
+        if run.status != "converged" or run.objective is None:
+            continue
+        step_nm = np.array(run.end_opd_nm) - np.array(result.estimate_opd_nm)
+        here = np.sqrt(step_nm @ precision @ step_nm) <= 0.1
+        behind = run.objective - result.negative_log_likelihood
+        far = behind > disclosure(camera).other_basins_within_log_likelihood
+        assert [bool(here), index in listed, far].count(True) == 1
+
+
 # -- suggestion and fallback ------------------------------------------------------------
 
 

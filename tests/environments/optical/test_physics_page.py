@@ -9,7 +9,10 @@ import pytest
 
 from probebench.environments.optical.camera import EXPECTATION_QUANTUM_E
 from probebench.environments.optical.modes import MODE_NAMES, NOLL_INDICES
-from probebench.environments.optical.starts import GRADIENT_TOLERANCE_PER_NM
+from probebench.environments.optical.starts import (
+    GRADIENT_TOLERANCE,
+    SAME_MINIMUM_SIGMA,
+)
 
 PHYSICS = (
     "modes",
@@ -56,7 +59,10 @@ def test_the_modes_of_the_page_are_those_of_the_code(page: str) -> None:
 
 
 def test_the_numbers_of_the_page_are_those_of_the_code(page: str) -> None:
-    assert "2^-20 e-" in page
+    words = " ".join(page.split())
+    assert "multiples of 2^-20 e-" in words
     assert EXPECTATION_QUANTUM_E == 2**-20
-    assert "1e-4 per nm" in page
-    assert GRADIENT_TOLERANCE_PER_NM == 1e-4
+    assert "1e-4 of the root of the largest eigenvalue" in words
+    assert GRADIENT_TOLERANCE == 1e-4
+    assert "within a tenth of a standard deviation" in words
+    assert SAME_MINIMUM_SIGMA == 0.1
