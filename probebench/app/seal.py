@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from probebench.app.drive import Driven
-from probebench.app.freeze import SOURCE
-from probebench.host.survey import NAME
+from probebench.app.members import may_belong
 from probebench.kernel.budget import Budget
 from probebench.kernel.canonical import Json, digest, sha256_hex
 from probebench.kernel.errors import ArtifactError
-from probebench.kernel.study import Study
 from probebench.kernel.turn import (
-    EVALUATOR,
     EVALUATOR_FORMAT,
     MANIFEST,
     MANIFEST_FORMAT,
-    SESSION,
-    STUDY,
-    TASKS,
-    TURN_NAME,
 )
 
 
@@ -86,35 +79,6 @@ def read_manifest(document: Json) -> dict[str, Json]:
         if not may_belong(name):
             raise ArtifactError(MANIFEST, f"{name!r:.80} is no name of a session's file")
     return document
-
-
-def expected_names(study: Study, journal: Iterable[str]) -> set[str]:
-    """The files of a finished session but for its manifest."""
-    return {STUDY, EVALUATOR, *journal, *(SOURCE + path for path in study.source)}
-
-
-def may_belong(name: str) -> bool:
-    """Whether a name is one that some session's file can have."""
-    if not NAME.fullmatch(name):
-        return False
-    fixed = name in {STUDY, SESSION, EVALUATOR, MANIFEST}
-    return fixed or name.startswith((SOURCE, TASKS)) or TURN_NAME.fullmatch(name) is not None
-
-
-def own_names(names: Iterable[str], sessions: Iterable[str]) -> list[str]:
-    """The names that are not inside a session within this one."""
-    prefixes = tuple(f"{folder}/" for folder in sessions)
-    return [name for name in names if not (prefixes and name.startswith(prefixes))]
-
-
-def require_members(present: Iterable[str], expected: Iterable[str]) -> None:
-    """Raise ArtifactError naming the first file too few or too many."""
-    present, expected = set(present), set(expected)
-    # First what is missing: the folder that it leaves empty is no news.
-    if missing := sorted(expected - present):
-        raise ArtifactError(missing[0], "this file is missing")
-    if extra := sorted(present - expected):
-        raise ArtifactError(extra[0], "this does not belong to the session")
 
 
 def describe_files(names: Iterable[str], read: Callable[[str], bytes]) -> dict[str, Json]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from probebench.app import freeze, hosted, seal
+from probebench.app import freeze, hosted, members, seal
 from probebench.app.drive import Driven, drive
 from probebench.app.entry import Entry
 from probebench.app.journal import Journal
 from probebench.app.live import Live
 from probebench.app.registry import entry_of
 from probebench.app.rig import Clients, Rig
+from probebench.host.folder import is_folder
 from probebench.host.store import Store
 from probebench.kernel.canonical import Json, decode, encode, sha256_hex
 from probebench.kernel.episode import Task
@@ -66,14 +67,9 @@ def run_session(
         return _Session(rig, entry, store, folder, clients).run(config)
 
 
-def resume_session(rig: Rig, folder: Path, clients: Clients) -> Outcome:
-    """Go on with the session in ``folder`` under its own configuration."""
-    return run_session(rig, folder, frozen_config(rig, folder), clients, resume=True)
-
-
 def frozen_config(rig: Rig, folder: Path) -> Json:
     """The configuration that a session folder was started with."""
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise OperatorError(
             f"there is no session folder {str(folder)!r}; start one with `probebench session`"
         )
@@ -87,12 +83,13 @@ def frozen_config(rig: Rig, folder: Path) -> Json:
 
 
 def _opened(rig: Rig, folder: Path, *, resume: bool) -> Store:
-    if resume and folder.is_dir():
+    if resume and is_folder(folder):
         return Store.open(folder, rig.filesystem)
     return Store.create(folder, rig.filesystem)
 
 
 def _completed(store: Store, folder: Path) -> Outcome:
+    store.finish(MANIFEST)
     manifest_bytes = store.read(MANIFEST)
     try:
         manifest = seal.read_manifest(decode(manifest_bytes))
@@ -136,9 +133,6 @@ class _Session:
 
     def run(self, config: Json) -> Outcome:
         """Freeze or check, drive, judge, seal."""
-        # What an earlier driver published may be in the page cache alone.
-        self._store.discard_temporaries()
-        self._store.sync()
         study, study_bytes = self._frozen(config)
         nonce, display = self._session_terms()
         root = chain_root(nonce, study_bytes)
@@ -153,13 +147,23 @@ class _Session:
 
     def _frozen(self, config: Json) -> tuple[Study, bytes]:
         study, files = freeze.current_study(self._rig, config)
+        names = self._store.names()
         if self._store.exists(STUDY):
             frozen = freeze.read_study(self._store.read(STUDY))
             freeze.require_same_machine(frozen, study)
-            study = frozen
-        else:
-            freeze.freeze(self._store, study, files)
+            members.require_unfinished(names, frozen.source)
+            self._recover()
+            return frozen, self._store.read(STUDY)
+        members.require_nothing_foreign(names, files)
+        self._recover()
+        freeze.freeze(self._store, study, files)
         return study, self._store.read(STUDY)
+
+    def _recover(self) -> None:
+        """Tidy up after a killed driver, once all that is here is known for its own."""
+        self._store.discard_temporaries()
+        # What it published may be in the page cache alone.
+        self._store.sync()
 
     def _session_terms(self) -> tuple[bytes, Json]:
         display = self._rig.display_runtime()
@@ -199,9 +203,9 @@ class _Session:
             raise ArtifactError(name, "the saved evaluation differs from the recomputed one")
 
     def _manifest(self, study: Study, driven: Driven, journal: Journal) -> dict[str, Json]:
-        expected = seal.expected_names(study, journal.names)
-        present = seal.own_names(self._store.names(), driven.sessions)
-        seal.require_members(present, expected)
+        expected = members.expected_names(study, journal.names)
+        present = members.own_names(self._store.names(), driven.sessions)
+        members.require_members(present, expected)
         files = seal.describe_files(expected, self._store.read)
         return seal.manifest_document(driven, journal.head, files)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from probebench.app import freeze
 from probebench.app.registry import entry_of
 from probebench.app.rig import Rig
+from probebench.host.folder import is_folder
 from probebench.host.store import Store
 from probebench.kernel import turn as records
 from probebench.kernel.canonical import Json, decode, sha256_hex
@@ -25,7 +26,7 @@ def read_session(folder: Path) -> RecordedSession:
     Raises OperatorError where there is no session, ArtifactError for a record
     that cannot be read.
     """
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise OperatorError(
             f"there is no session folder {str(folder)!r} to show; give the folder of a session"
         )

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from probebench.app import freeze, hosted, seal
+from probebench.app import freeze, hosted, members, seal
 from probebench.app.drive import Driven, End, TurnSeen, drive
 from probebench.app.journal import Journal, ReadOnlyRecords
 from probebench.app.registry import entry_of
 from probebench.app.rig import Rig
 from probebench.app.session import session_terms
 from probebench.host import runtime, snapshot
-from probebench.host.store import Store, is_temporary
+from probebench.host.folder import is_folder
+from probebench.host.store import Store
 from probebench.kernel import turn as records
 from probebench.kernel.budget import Charge
 from probebench.kernel.canonical import Json, decode, encode, sha256_hex
@@ -61,7 +62,7 @@ def verify_folder(
     Raises OperatorError where there is no folder, FolderLockedError where a
     driver is at work in it.
     """
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise OperatorError(
             f"there is no session folder {str(folder)!r} to verify; give the folder of a session"
         )
@@ -102,27 +103,19 @@ class _Verification:
     # -- files -----------------------------------------------------------
 
     def _members(self) -> None:
+        if not (self._store.exists(records.STUDY) or self._store.exists(records.MANIFEST)):
+            raise UnfinishedError(records.STUDY, "this file is missing; no session was begun here")
         names = self._store.names()
         self._present = set(names)
         if records.MANIFEST not in self._present:
-            self._unfinished_members(names)
             return
         data = self._store.read(records.MANIFEST)
         manifest = seal.read_manifest(self._decoded(records.MANIFEST, data))
-        present = seal.own_names(names, manifest["sessions"])
-        seal.require_members(present, {records.MANIFEST, *manifest["files"]})
+        present = members.own_names(names, manifest["sessions"])
+        members.require_members(present, {records.MANIFEST, *manifest["files"]})
         self._manifest = manifest
         self._verdict.manifest_sha256 = sha256_hex(data)
         self._passed("membership", f"{len(present)} files, exactly those of the manifest")
-
-    def _unfinished_members(self, names: list[str]) -> None:
-        """Before the manifest, names follow a pattern, and what a killed
-        driver left half published is no finding.
-        """
-        for name in names:
-            if not (is_temporary(name) or seal.may_belong(name)):
-                raise ArtifactError(name, "this file does not belong to a session")
-        self._passed("names", f"{len(names)} files, all of an unfinished session")
 
     def _read(self, name: str) -> bytes | None:
         """Read one file and compare it with the manifest's entry."""
@@ -157,6 +150,9 @@ class _Verification:
     def _study(self) -> tuple[Study, bytes]:
         data = self._need(records.STUDY)
         study = freeze.read_study(data)
+        if self._manifest is None:
+            members.require_unfinished(self._present, study.source)
+            self._passed("names", f"{len(self._present)} files, all of an unfinished session")
         for path, expected in study.source.items():
             name = freeze.SOURCE + path
             if sha256_hex(self._need(name)) != expected:
@@ -264,7 +260,9 @@ class _Verification:
             raise UnfinishedError(
                 records.MANIFEST, "this file is missing; the session is unfinished"
             )
-        seal.require_members(self._manifest["files"], seal.expected_names(study, journal.names))
+        members.require_members(
+            self._manifest["files"], members.expected_names(study, journal.names)
+        )
         document = seal.manifest_document(driven, journal.head, self._entries)
         if document != self._manifest:
             raise ArtifactError(records.MANIFEST, "it is not the manifest of this session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +57,20 @@ def opened_folder(base: str, name: str, within: int | None = None) -> Iterator[i
         os.close(folder)
 
 
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder, links followed.
+
+    Raises OperatorError for a path that the system cannot even look up.
+    """
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OperatorError(f"cannot look at {str(path)!r}: {reason}; give another path") from None
+
+
 def open_locked(path: Path, kind: int) -> int:
     """Open a folder and lock it at once, or fail at once.
 
@@ -75,7 +90,7 @@ def open_locked(path: Path, kind: int) -> int:
         fcntl.flock(root, kind | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(root)
-        sentence = f"the folder {str(path)!r} is in use by another driver; wait until it has ended"
+        sentence = f"the folder {str(path)!r} is in use by another driver or by a verification; wait until it has ended"
         raise FolderLockedError(sentence) from error
     except OSError as error:
         os.close(root)

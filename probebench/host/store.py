@@ -80,18 +80,12 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, filesystem: Filesystem) -> Self:
-        """Lock an existing folder and clear what a killed run left half published.
+        """Lock an existing folder; nothing in it is touched.
 
         Raises FolderLockedError, OperatorError, HostError.
         """
         real = Path(os.path.realpath(path))
-        store = cls(real, open_locked(real, fcntl.LOCK_EX), filesystem, "")
-        try:
-            store.discard_temporaries()
-        except BaseException:
-            store.close()
-            raise
-        return store
+        return cls(real, open_locked(real, fcntl.LOCK_EX), filesystem, "")
 
     @classmethod
     def open_readonly(cls, path: Path) -> Self:
@@ -182,8 +176,30 @@ class Store:
         self._filesystem.write(descriptor, data, name)
         return descriptor
 
+    def finish(self, name: str) -> None:
+        """Take away the temporary name of a file that has its final one too.
+
+        A driver killed between link and unlink leaves both; another file under
+        the temporary name is left alone.
+        """
+        parent, _, base = name.rpartition("/")
+        with self._folder(parent) as folder:
+            try:
+                both = [
+                    os.stat(entry, dir_fd=folder, follow_symlinks=False)
+                    for entry in (base, temporary_name(base))
+                ]
+            except OSError:
+                return
+            if os.path.samestat(*both):
+                self._filesystem.unlink(folder, temporary_name(base), name)
+                self._filesystem.fsync_folder(folder, parent or ".")
+
     def discard_temporaries(self) -> list[str]:
-        """Remove what killed runs left half published; returns the names."""
+        """Remove what killed runs left half published; returns the names.
+
+        Only for a folder whose every entry is known to be a session's own.
+        """
         discarded = []
         for entry in walk(self._root):
             if is_temporary(entry.name):

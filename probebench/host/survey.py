@@ -54,6 +54,12 @@ def is_temporary(name: str) -> bool:
     return TEMPORARY.fullmatch(name.rpartition("/")[2]) is not None
 
 
+def final_name(temporary: str) -> str:
+    """The path under which a temporary file was to be published."""
+    folder, slash, base = temporary.rpartition("/")
+    return folder + slash + base[1:].removesuffix(".publishing")
+
+
 def is_empty(folder: int) -> bool:
     """Whether an open folder has no entries."""
     return not os.listdir(folder)
@@ -84,7 +90,11 @@ def _walk_folder(folder: int, base: str, name: str, depth: int) -> Iterator[Entr
         yield Entry(folder, base, name, f"it cannot be opened ({error.strerror})")
         return
     try:
-        reason = "it is an empty folder" if is_empty(inner) else ""
+        try:
+            reason = "it is an empty folder" if is_empty(inner) else ""
+        except OSError as error:
+            yield Entry(folder, base, name, f"it cannot be listed ({error.strerror})")
+            return
         yield Entry(folder, base, name, reason)
         yield from walk(inner, name, depth)
     finally:

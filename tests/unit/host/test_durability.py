@@ -136,9 +136,12 @@ def test_a_resume_makes_durable_what_a_kill_left_in_the_page_cache(tmp_path: Pat
     assert first.survivors(tmp_path / "a")["turns/two.json"] == b"2"
 
 
-def test_a_kill_at_any_step_leaves_a_folder_that_opens_with_whole_files(tmp_path: Path) -> None:
+def test_a_kill_at_any_step_leaves_whole_files_and_temporaries_that_can_be_told(
+    tmp_path: Path,
+) -> None:
     for folder, _ in cuts(tmp_path, LosesPower):
         with Store.open(folder, Filesystem()) as store:
+            store.discard_temporaries()
             names = [name for name in store.names() if not name.endswith("/")]
             assert not any(is_temporary(name) for name in names)
             assert all(store.read(name) == ITEMS.get(name, b"last") for name in names)
@@ -183,6 +186,7 @@ def test_a_real_sigkill_at_each_step_leaves_an_unlocked_folder_that_can_be_compl
         if not folder.exists():
             continue
         with Store.open(folder, Filesystem()) as store:
+            store.discard_temporaries()
             store.sync()
             if not store.exists("turns/one.json"):
                 store.publish("turns/one.json", b"1" * 100_000)

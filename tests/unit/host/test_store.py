@@ -196,14 +196,31 @@ def test_a_folder_without_write_permission_is_read_and_verified(folder: Path) ->
 # -- what is left behind ----------------------------------------------------------
 
 
-def test_what_a_killed_run_left_is_removed_when_a_driver_opens_the_folder(folder: Path) -> None:
-    (folder / "turns" / ".turn_0002_input.json.publishing").write_bytes(b"half")
-    (folder / ".manifest.json.publishing").write_bytes(b"")
-    with Store.open_readonly(folder) as store:
-        assert [name for name in store.names() if is_temporary(name)] != []
+def test_opening_touches_nothing_and_what_a_killed_run_left_is_removed_when_asked(
+    folder: Path,
+) -> None:
+    left = {".manifest.json.publishing", "turns/.turn_0002_input.json.publishing"}
+    for name in left:
+        (folder / name).write_bytes(b"half")
     with Store.open(folder, Filesystem()) as store:
+        assert {name for name in store.names() if is_temporary(name)} == left
+        assert set(store.discard_temporaries()) == left
         assert store.names() == ["study.json", "turns/turn_0001_input.json"]
-        assert store.discard_temporaries() == []
+
+
+def test_only_the_other_name_of_the_same_file_is_finished(folder: Path) -> None:
+    temporary = folder / ".study.json.publishing"
+    with Store.open(folder, Filesystem()) as store:
+        store.finish("study.json")
+        store.finish("missing.json")
+        temporary.write_bytes(b"somebody else's")
+        store.finish("study.json")
+        assert temporary.read_bytes() == b"somebody else's"
+        temporary.unlink()
+        os.link(folder / "study.json", temporary)
+        store.finish("study.json")
+        assert not temporary.exists()
+        assert store.read("study.json")
 
 
 @pytest.mark.parametrize(
@@ -221,16 +238,18 @@ def test_only_the_fixed_pattern_is_a_temporary(name: str, *, temporary: bool) ->
     assert is_temporary(name) is temporary
 
 
-def test_a_driver_that_cannot_clear_up_gives_the_lock_back(folder: Path) -> None:
+def test_a_driver_that_cannot_clear_up_says_so(folder: Path) -> None:
     class RefusesUnlink(Filesystem):
         def before(self, step: str, name: str) -> None:
             if step == "unlink":
                 raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     (folder / ".study.json.publishing").write_bytes(b"")
-    with pytest.raises(HostError, match=r"cannot unlink '\.study\.json\.publishing': Read-only"):
-        Store.open(folder, RefusesUnlink())
-    Store.open(folder, Filesystem()).close()
+    with (
+        Store.open(folder, RefusesUnlink()) as store,
+        pytest.raises(HostError, match=r"cannot unlink '\.study\.json\.publishing': Read-only"),
+    ):
+        store.discard_temporaries()
 
 
 def test_a_filesystem_that_cannot_lock_is_a_host_error(
