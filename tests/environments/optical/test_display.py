@@ -94,7 +94,7 @@ def test_row_0_of_a_frame_is_drawn_at_the_bottom_and_column_0_at_the_left() -> N
 
 def test_no_extreme_of_a_frame_changes_how_its_other_pixels_are_drawn(frame: Frame) -> None:
     brighter = frame.copy()
-    brighter[3, 4], brighter[5, 6] = 25_000.0, -500.0
+    brighter[3, 4], brighter[5, 6] = 3.0 * PHOTONS, -500.0
     changed = np.argwhere(drawn(frame) != drawn(brighter))
     assert changed.tolist() == [[26, 6], [28, 4]]
 

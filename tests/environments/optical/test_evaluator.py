@@ -120,22 +120,21 @@ def exact_floor_nm(camera: Calibration, residuals: list[Reals]) -> float:
 
 
 @pytest.mark.parametrize(
-    ("photons", "read_noise_e", "off"),
+    ("photons", "read_noise_e", "off", "within"),
     [
-        (30_000, 3.0, 0.0),
-        (30_000, 1.0, 0.0),
-        (1000, 1.0, 1.6e-4),
-        (30_000, 0.1, -0.0023),
-        (1000, 0.1, -0.042),
+        (30_000, 3.0, 0.0, 1e-5),
+        (30_000, 1.0, 0.0, 1e-4),
+        (30_000, 0.1, -0.002, 5e-4),
+        (1000, 0.1, -0.04, 5e-3),
     ],
 )
 def test_the_floor_is_that_of_the_exact_information_to_the_stated_accuracy(
-    photons: int, read_noise_e: float, off: float
+    photons: int, read_noise_e: float, off: float, within: float
 ) -> None:
     camera = replace(DEVELOPMENT, photons_per_exposure=photons, read_noise_e=read_noise_e)
     floor_nm, _ = cramer_rao_floor_nm(camera, RESIDUALS_OPD_NM)
     expected = (1 + off) * exact_floor_nm(camera, RESIDUALS_OPD_NM)
-    assert floor_nm == pytest.approx(expected, rel=max(1e-5, abs(off) / 4))
+    assert floor_nm == pytest.approx(expected, rel=within)
 
 
 # -- where there is a floor --------------------------------------------------------------
