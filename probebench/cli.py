@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -87,11 +87,18 @@ def session(
     printing = Printing(quiet=quiet, as_json=as_json)
     if verify is not None:
         _refuse_together(
-            "--verify", config=config, output=output, agent=agent, resume=resume or None
+            "does not go with --verify, which runs nothing",
+            config=config,
+            output=output,
+            agent=agent,
+            agent_env=agent_env,
+            agent_stderr=agent_stderr,
+            resume=resume,
         )
         _exit(commands.verify(verify, printing, expect_head=expect_head, refit=refit))
+    _refuse_together("goes with --verify alone", expect_head=expect_head, refit=refit)
     folder = _needed("--output", output)
-    client = commands.Client(agent, agent_env or (), agent_stderr)
+    client = _client(agent, agent_env, agent_stderr)
     _exit(commands.session(_needed("--config", config), folder, client, printing, resume=resume))
 
 
@@ -105,7 +112,7 @@ def resume_command(
     as_json: AsJson = False,
 ) -> None:
     """Go on with an interrupted session under its own configuration."""
-    client = commands.Client(agent, agent_env or (), agent_stderr)
+    client = _client(agent, agent_env, agent_stderr)
     _exit(commands.resume(folder, client, Printing(quiet=quiet, as_json=as_json)))
 
 
@@ -188,18 +195,46 @@ def config_new(
     _exit(commands.config_new(environment, options, output))
 
 
+# Typer carries its command-line parser within itself, and exports of its usage
+# errors this one alone; the others share its base.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+
 def main() -> None:
     """Run the command line; one sentence and a documented code for every error."""
     run(app)
 
 
-def run(command: typer.Typer) -> None:
-    """Run a Typer application and turn the suite's errors into exit codes."""
+def run(command: typer.Typer) -> NoReturn:
+    """Run a Typer application and turn every end into a documented exit code."""
     commands.prepare_process()
+    raise SystemExit(int(_code_of(command, as_json="--json" in sys.argv)))
+
+
+def _code_of(command: typer.Typer, *, as_json: bool) -> int:
     try:
-        command()
+        code = command(standalone_mode=False)
+        commands.flush_output()
     except ProbebenchError as error:
-        raise SystemExit(int(commands.report_error(error, as_json="--json" in sys.argv))) from None
+        return commands.report_error(error, as_json=as_json)
+    except _UsageError as error:
+        return commands.report_usage(error.format_message(), error.show, as_json=as_json)
+    except (typer.Abort, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED_INT
+    except (OSError, SystemExit) as error:  # the latter is Typer's answer to a broken pipe
+        return commands.report_lost_output(getattr(error, "strerror", "Broken pipe"))
+    except Exception as error:  # noqa: BLE001 - exit code 1 means a failed episode, and no defect may
+        return commands.report_defect(error)
+    return int(code or 0)
+
+
+def _client(
+    agent: str | None, environment_names: list[str] | None, stderr_path: Path | None
+) -> commands.Client:
+    if agent is None:
+        names, path = environment_names, stderr_path
+        _refuse_together("goes with --agent alone", agent_env=names, agent_stderr=path)
+    return commands.Client(agent, environment_names or (), stderr_path)
 
 
 def _exit(code: ExitCode) -> NoReturn:
@@ -208,12 +243,11 @@ def _exit(code: ExitCode) -> NoReturn:
 
 def _needed(option: str, value: Path | None) -> Path:
     if value is None:
-        raise OperatorError(f"the option {option} is missing; give it, or --verify with a folder")
+        raise OperatorError(f"the option {option} is missing; give it")
     return value
 
 
-def _refuse_together(option: str, **others: object) -> None:
-    if given := [f"--{name}" for name, value in others.items() if value is not None]:
-        raise OperatorError(
-            f"{option} runs nothing, so it does not go with {', '.join(given)}; leave one out"
-        )
+def _refuse_together(reason: str, **others: object) -> None:
+    """Refuse options that would be ignored: who gave one expects its effect."""
+    if given := [f"--{name.replace('_', '-')}" for name, value in others.items() if value]:
+        raise OperatorError(f"{', '.join(given)} {reason}; leave it out")

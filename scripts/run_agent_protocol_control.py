@@ -41,7 +41,7 @@ def main() -> int:
         if driver.stdin is None or driver.stdout is None:
             raise RuntimeError("the driver was started without pipes")
         # If it ends early, its exit code and its own words say why.
-        with suppress(DriverGoneError):
+        with suppress(DriverGoneError, KeyboardInterrupt):
             play(Agent(Connection(driver.stdout, driver.stdin)))
         driver.stdin.close()
         return driver.wait()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from probebench.host.channel import Received, StreamChannel
 from probebench.host.signals import SignalWake
 from probebench.host.subprocess_channel import ClientCommand, PerAskClient, SharedClient
 from probebench.kernel.canonical import Json
 from probebench.kernel.episode import Ask, Final, Launch
-from probebench.kernel.errors import OperatorError
+from probebench.kernel.errors import HostError, OperatorError
 from probebench.kernel.turn import Answer
 
 # A client that has stopped reading must not hold the end of a session up.
@@ -39,10 +41,11 @@ class StreamClients:
         return _answer(self._channel.exchange(message, ask.deadline_s), ask)
 
     def farewell(self, final: Final, message: bytes) -> None:
-        """Send the last message."""
+        """Send the last message; whoever is gone has had the end in the journal."""
         del final
         if message:
-            self._channel.send(message, FAREWELL_DEADLINE_S)
+            with suppress(HostError):
+                self._channel.send(message, FAREWELL_DEADLINE_S)
 
     def nested(self) -> NoClients:
         """The streams belong to the outer session."""

@@ -6,11 +6,12 @@ import os
 import secrets
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TextIO
 
 from rich.console import Console
 
@@ -39,6 +40,7 @@ from probebench.app.terminal import print_session
 from probebench.app.verify import verify_folder
 from probebench.app.view import LineView, LiveView, say_error
 from probebench.host.channel import hold_standard_error
+from probebench.host.folder import is_folder
 from probebench.kernel.canonical import Json
 from probebench.kernel.errors import (
     ExitCode,
@@ -67,7 +69,10 @@ def session(
     config_path: Path, folder: Path, client: Client, printing: Printing, *, resume: bool
 ) -> ExitCode:
     """Run a session, or with ``resume`` go on with one."""
-    return _run(read_config(config_path), folder, client, printing, resume=resume)
+    config = read_config(config_path)
+    if resume and not is_folder(folder):
+        say_error("there is no such folder yet, so a new session is started")
+    return _run(config, folder, client, printing, resume=resume)
 
 
 def resume(folder: Path, client: Client, printing: Printing) -> ExitCode:
@@ -82,7 +87,7 @@ def _run(
         raise OperatorError(
             "--json needs --agent: over our own streams, standard output is the protocol's alone"
         )
-    if client.command is None and sys.stdin.isatty():
+    if client.command is None and is_terminal(sys.stdin):
         say_error("no --agent is given: standard input and output, this terminal, are the client")
     with (
         _watching(config, printing) as observer,
@@ -223,6 +228,11 @@ def prepare_process() -> None:
     hold_standard_error()
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a standard stream is open, and a person is at its other end."""
+    return stream is not None and stream.isatty()
+
+
 def report_error(error: ProbebenchError, *, as_json: bool) -> ExitCode:
     """Say in one sentence what went wrong; returns the exit code."""
     code = (
@@ -232,6 +242,36 @@ def report_error(error: ProbebenchError, *, as_json: bool) -> ExitCode:
         print_json({"status": "error", "exit_code": int(code), "error": str(error)})
     say_error(f"probebench: {error}")
     return code
+
+
+def report_usage(sentence: str, show: Callable[[], None], *, as_json: bool) -> ExitCode:
+    """Say what is wrong with the command line; returns the exit code."""
+    if as_json:
+        code = int(ExitCode.USAGE)
+        print_json({"status": "error", "exit_code": code, "error": sentence})
+    show()
+    return ExitCode.USAGE
+
+
+def report_defect(error: Exception) -> ExitCode:
+    """Show a defect of the suite whole; returns a code that no outcome has."""
+    traceback.print_exception(error)
+    say_error("probebench: this is a defect of the suite; the folder can be resumed")
+    return ExitCode.DEFECT
+
+
+def report_lost_output(reason: str) -> ExitCode:
+    """Say that what was printed did not arrive; returns the exit code."""
+    # Or the interpreter would try once more, and complain, when it ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    say_error(f"probebench: standard output is lost ({reason}); the folder has it all")
+    return ExitCode.HOST_ERROR
+
+
+def flush_output() -> None:
+    """Raise OSError now, not at exit, where standard output is full or gone."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
 
 
 def _exit_code(outcome: Outcome) -> ExitCode:
@@ -257,7 +297,7 @@ def _watching(config: Json, printing: Printing) -> Iterator[Observer]:
         return
     entry = entry_of(default_registry(), config)
     glance = str if entry.reporter is None else entry.reporter.glance
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         yield LineView(glance, say_error)
         return
     budget = entry.environment.budget(Study(config, {}, {}))

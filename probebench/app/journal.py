@@ -95,7 +95,7 @@ class Journal:
     def _follow_answer(self, name: str, data: bytes, turn: int, ask: Ask) -> records.Answer:
         document = self._follow(name, data)
         try:
-            answer = records.answer_from(document)
+            answer = records.answer_from(document, ask.launch)
         except (ValueError, KeyError, TypeError) as error:
             raise ArtifactError(name, f"the record cannot be read ({error})") from None
         if document != records.answer_document(turn, ask, answer):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 
@@ -15,6 +17,7 @@ from probebench.app.verify import Verdict
 from probebench.app.view import say_error
 from probebench.kernel.canonical import Json, encode
 from probebench.kernel.errors import ArtifactError, UnfinishedError
+from probebench.kernel.page import visible
 from probebench.kernel.report import Report
 
 
@@ -32,7 +35,7 @@ class Printing:
 def outcome_document(outcome: Outcome) -> Json:
     """A session's end, for --json."""
     return {
-        "folder": str(outcome.folder),
+        "folder": spelled(outcome.folder),
         "status": "submitted" if outcome.submitted else "failed",
         "cause": outcome.cause,
         "already_complete": outcome.already_complete,
@@ -46,7 +49,7 @@ def verdict_document(verdict: Verdict) -> Json:
     """A verdict, for --json."""
     failure = verdict.failure
     return {
-        "folder": str(verdict.folder),
+        "folder": spelled(verdict.folder),
         "verified": verdict.verified,
         "checks": [{"property": name, "seen": seen} for name, seen in verdict.checks],
         "failed_artifact": None if failure is None else failure.artifact,
@@ -66,6 +69,11 @@ def report_document(report: Report, evaluator: Json) -> Json:
         "figures": dict(report.figures),
         "evaluator": evaluator,
     }
+
+
+def spelled(path: Path) -> str:
+    """A path as text, whatever bytes its name has."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def pretty(value: Json) -> str:
@@ -100,7 +108,7 @@ def print_outcome(outcome: Outcome, printing: Printing) -> None:
     report = report_of(machine_rig(), read_session(outcome.folder))
     for sentence in report.headline:
         console.print(sentence, highlight=False, markup=False)
-    print(f"folder: {outcome.folder}")
+    print(f"folder: {spelled(outcome.folder)}")
 
 
 def say_end(outcome: Outcome, printing: Printing) -> None:
@@ -116,4 +124,6 @@ def say_end(outcome: Outcome, printing: Printing) -> None:
 def say_last_words(clients: CommandClients) -> None:
     """Show the end of what the clients wrote to standard error."""
     if words := clients.last_words():
-        say_error(f"the client's last words on standard error:\n{words}")
+        # Spelled out: control characters would be obeyed by the terminal.
+        lines = "\n".join(visible(line) for line in words.split("\n"))
+        say_error(f"the client's last words on standard error:\n{lines}")

@@ -214,6 +214,9 @@ def session_terms(data: bytes) -> tuple[bytes, Json]:
     """The nonce and the display runtime of session.json.  Raises ArtifactError."""
     try:
         document = record_from(data)
-        return bytes.fromhex(document["nonce"]), document["display_runtime"]
+        nonce, display = bytes.fromhex(document["nonce"]), document["display_runtime"]
     except (ValueError, KeyError, TypeError) as error:
         raise ArtifactError(SESSION, f"the record cannot be read ({error})") from None
+    if len(nonce) != NONCE_BYTES:
+        raise ArtifactError(SESSION, f"the nonce has {len(nonce)} bytes, not {NONCE_BYTES}")
+    return nonce, display

@@ -158,6 +158,7 @@ class _Verification:
             if sha256_hex(self._need(name)) != expected:
                 raise ArtifactError(name, "its bytes are not those that study.json lists")
         changed = snapshot.differences(study.source, snapshot.hashes(self._rig.snapshot()))
+        self._source_changed = bool(changed)
         note = (
             "the installed source is the same"
             if not changed
@@ -209,6 +210,13 @@ class _Verification:
         )
         self._passed("values", values.summary())
         return driven, journal
+
+    def _explained(self, error: ArtifactError) -> ArtifactError:
+        """Add what an honest folder may fail for."""
+        if not self._source_changed:
+            return error
+        hint = "the installed source is not the frozen one, which may be why"
+        return ArtifactError(error.artifact, f"{error.sentence}; {hint}")
 
     def inner(self, task: Task, value: Json) -> None:
         """Verify a session within this one against its saved value."""

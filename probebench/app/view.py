@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -102,8 +103,8 @@ class LiveView:
 
 def say_error(text: str) -> None:
     """One line on standard error; a closed one is no reason to fail."""
-    try:
+    if sys.stderr is None:
+        return
+    with suppress(OSError):
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
-    except OSError:
-        return

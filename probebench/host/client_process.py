@@ -90,7 +90,10 @@ def _program(word: str, environment: Mapping[str, str]) -> str:
 
 
 def _absolute(word: str) -> str:
-    is_file = word not in ("", ".") and not word.startswith("-") and Path(word).is_file()
+    try:
+        is_file = word not in ("", ".") and not word.startswith("-") and Path(word).is_file()
+    except (OSError, ValueError):  # too long for a name, say: a program text
+        return word
     return str(Path(word).absolute()) if is_file else word
 
 
@@ -103,7 +106,12 @@ class ClientProcess:
     def __init__(self, command: ClientCommand, port: str) -> None:
         """Start it.  Raises OSError where it cannot be started."""
         self._last_words = bytearray()
-        self._folder = tempfile.mkdtemp(prefix="probebench-client-")
+        try:
+            self._folder = tempfile.mkdtemp(prefix="probebench-client-")
+        except OSError as error:
+            # The machine's fault, not the command's.
+            sentence = f"cannot make a working folder for the client: {error.strerror}"
+            raise HostError(f"{sentence}; make room, or set TMPDIR") from error
         try:
             self._process = self._started(command, port)
         except BaseException:

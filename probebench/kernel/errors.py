@@ -21,6 +21,7 @@ class ExitCode(IntEnum):
     HOST_ERROR = 5
     LOCKED = 6
     SANDBOX_UNAVAILABLE = 7
+    DEFECT = 70
     INTERRUPTED_HUP = 129
     INTERRUPTED_INT = 130
     INTERRUPTED_TERM = 143
@@ -110,6 +111,7 @@ class ArtifactError(ProbebenchError):
     def __init__(self, artifact: str, message: str) -> None:
         super().__init__(f"{artifact}: {message}")
         self.artifact = artifact
+        self.sentence = message
 
 
 class UnfinishedError(ArtifactError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -19,32 +20,38 @@ class ClosedModel(BaseModel):
 Model = TypeVar("Model", bound=ClosedModel)
 
 
-def parse_config(model: type[Model], value: Json) -> Model:
+def parse_config(model: type[Model], value: Json, hidden: Sequence[str] = ()) -> Model:
     """Read a configuration as ``model``.
 
     Raises ConfigError with one sentence that names every faulty field by its
     path, the value where there is one, and what is expected there.
+
+    hidden: top-level fields whose values are never shown, for a client may
+        read what the driver prints.
     """
     try:
         # JSON mode: arrays may be tuples, but "1" is no number and true no 1.
         return model.model_validate_json(encode(value))
     except ValidationError as error:
-        raise ConfigError(config_sentence(error)) from None
+        raise ConfigError(config_sentence(error, hidden)) from None
 
 
-def config_sentence(error: ValidationError) -> str:
+def config_sentence(error: ValidationError, hidden: Sequence[str] = ()) -> str:
     """One sentence for all that pydantic found."""
-    parts = [_complaint(item) for item in error.errors(include_url=False)]
+    parts = [_complaint(item, hidden) for item in error.errors(include_url=False)]
     return f"the configuration is not valid: {'; '.join(parts)}; correct the file"
 
 
-def _complaint(item: Json) -> str:
-    path = ".".join(str(part) for part in item["loc"]) or "(whole document)"
+def _complaint(item: Json, hidden: Sequence[str]) -> str:
+    path = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         return f"{path} is unknown"
     if item["type"] == "missing":
         return f"{path} is missing"
     message = item["msg"].removeprefix("Value error, ")
+    message = f"{message[:1].lower()}{message[1:]}"
+    if not path:
+        return message  # a check over several fields names them itself
     given = item["input"]
-    shown = f" (got {given!r:.80})" if not isinstance(given, (dict, list)) else ""
-    return f"{path}: {message[:1].lower()}{message[1:]}{shown}"
+    secret = item["loc"][0] in hidden or isinstance(given, (dict, list))
+    return f"{path}: {message}" if secret else f"{path}: {message} (got {given!r:.80})"

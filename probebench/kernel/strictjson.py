@@ -46,10 +46,12 @@ class _Bounds:
 class _RefusedError(Exception):
     """A rule that the text breaks; turned into a typed error at the border."""
 
-    def __init__(self, code: str, sentence: str) -> None:
+    def __init__(self, code: str, sentence: str, unquoted: str | None = None) -> None:
+        """unquoted: the sentence without a word of the text, where it has one."""
         super().__init__(sentence)
         self.code = code
         self.sentence = sentence
+        self.unquoted = sentence if unquoted is None else unquoted
 
 
 def parse_object(line: bytes) -> dict[str, Json]:
@@ -94,7 +96,8 @@ def parse_document(
     try:
         return _parse(data, _Bounds("file", max_bytes, MAX_DOCUMENT_DEPTH))
     except _RefusedError as refused:
-        raise refuse(subject, refused.sentence) from None
+        # A file may be a configuration, and its seeds are not for who reads errors.
+        raise refuse(subject, refused.unquoted) from None
 
 
 # -- the text -----------------------------------------------------------------
@@ -107,14 +110,18 @@ def _parse(data: bytes, bounds: _Bounds) -> Json:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         near = text[error.pos : error.pos + MAX_EXCERPT_CHARACTERS]
-        where = f"at character {error.pos + 1}, near {excerpt(near)}"
+        sentence = f"the {bounds.noun} is not JSON: {error.msg.lower()}"
         raise _RefusedError(
-            "not_json", f"the {bounds.noun} is not JSON: {error.msg.lower()} {where}"
+            "not_json",
+            f"{sentence} at character {error.pos + 1}, near {excerpt(near)}",
+            f"{sentence} in line {error.lineno}, column {error.colno}",
         ) from None
     for string in _strings(value):
         if _SURROGATE.search(string):
             raise _RefusedError(
-                "lone_surrogate", f"the string {excerpt(string)} holds half a surrogate pair"
+                "lone_surrogate",
+                f"the string {excerpt(string)} holds half a surrogate pair",
+                "a string holds half a surrogate pair",
             )
     return value
 
@@ -166,7 +173,9 @@ def _pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     for key, value in pairs:
         if key in result:
             raise _RefusedError(
-                "duplicate_key", f"the key {excerpt(key)} stands twice in one object"
+                "duplicate_key",
+                f"the key {excerpt(key)} stands twice in one object",
+                "a key stands twice in one object",
             )
         result[key] = value
     return result
@@ -177,7 +186,9 @@ def _integer(literal: str) -> int:
     # The canonical encoding holds integers of 64 bits.
     if not -(2**63) <= value < 2**63:
         raise _RefusedError(
-            "number_too_long", f"the integer {excerpt(literal)} does not fit in 64 bits"
+            "number_too_long",
+            f"the integer {excerpt(literal)} does not fit in 64 bits",
+            "an integer does not fit in 64 bits",
         )
     return value
 

@@ -18,12 +18,14 @@ import binascii
 import hashlib
 import hmac
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final as Constant
 
 from probebench.kernel.budget import Charge
 from probebench.kernel.canonical import Json, decode, encode, sha256_hex
-from probebench.kernel.episode import Ask, Effect, Fault, FaultKind, Task
+from probebench.kernel.episode import Ask, Effect, Fault, FaultKind, Launch, Task
+from probebench.kernel.framing import MAX_LINE_BYTES
 
 STUDY: Constant = "study.json"
 SESSION: Constant = "session.json"
@@ -137,18 +139,28 @@ def answer_document(turn: int, ask: Ask, answer: Answer) -> dict[str, Json]:
     return document
 
 
-def answer_from(document: Json) -> Answer:
-    """Read an input or fault record.  Raises ValueError, KeyError or TypeError
-    for a document that is none.
+def answer_from(document: Json, launch: Launch) -> Answer:
+    """Read an input or fault record of an ask to a client of ``launch``.
+
+    Raises ValueError, KeyError or TypeError for a document that is none.
     """
     try:
         data = base64.b64decode(document["received_base64"], validate=True)
     except binascii.Error as error:
         raise ValueError(f"received_base64 is not base64: {error}") from None
     if document["format"] == INPUT_FORMAT:
+        _require_line(data, launch)
         return Answer(data)
     fault = document["fault"]
     return Answer(data, Fault(FaultKind(fault["kind"]), fault["exit_code"]))
+
+
+def _require_line(data: bytes, launch: Launch) -> None:
+    """What no channel lets through was never received."""
+    if len(data) > MAX_LINE_BYTES:
+        raise ValueError(f"it holds {len(data)} bytes, more than a line may have")
+    if launch is Launch.SHARED and (data.count(b"\n") != 1 or not data.endswith(b"\n")):
+        raise ValueError("it does not hold exactly one line")
 
 
 @dataclass(frozen=True)
@@ -230,8 +242,26 @@ class Chain:
         if document.pop("previous_sha256") != self.head:
             raise ValueError("previous_sha256 is not the digest of the record before it")
         self.head = sha256_hex(data)
-        document.pop("timing", None)
+        expected = TIMING.get(str(document.get("format")), frozenset())
+        require_durations(document.pop("timing", {}), expected)
         return document
+
+
+# Which durations a record of each format carries, seconds.
+TIMING = {
+    INPUT_FORMAT: frozenset({"input_wait_s", "deadline_s"}),
+    FAULT_FORMAT: frozenset({"input_wait_s", "deadline_s"}),
+    RESPONSE_FORMAT: frozenset({"driver_s", "task_s"}),
+}
+
+
+def require_durations(timing: Json, expected: Collection[str]) -> None:
+    """Raise ValueError unless ``timing`` holds exactly these durations."""
+    if not isinstance(timing, dict) or set(timing) != set(expected):
+        raise ValueError(f"timing does not have exactly {', '.join(sorted(expected)) or 'nothing'}")
+    for name, value in timing.items():
+        if not isinstance(value, float) or value < 0:
+            raise ValueError(f"timing.{name} is not a duration in seconds")
 
 
 def record_from(data: bytes) -> dict[str, Json]:

@@ -90,6 +90,7 @@ class Pupil(ClosedModel):
 
     shape: Literal["circle with a concentric circular obscuration"]
     samples: int = Field(description="Pupil samples across the diameter.")
+    sampling: str = Field(description="Where the samples are, and which are open.")
     obscuration: float = Field(description="Diameter of the obscuration over that of the pupil.")
 
 

@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from probebench.kernel.canonical import Json
 from probebench.kernel.errors import ConfigError
 from probebench.kernel.schema import ClosedModel, parse_config
+from probebench.wire.optical import PROTOCOL
 
-PROTOCOL = "probebench.agent.v1"
 SEED_BYTES = 16
 
 TRACKS = ("tool_assisted", "direct_action")
@@ -77,7 +77,7 @@ class FixtureConfig(ClosedModel):
     @classmethod
     def _ascending(cls, value: tuple[float, float]) -> tuple[float, float]:
         if value[0] > value[1]:
-            raise ValueError(f"the range must be [low, high], but {value[0]} is above {value[1]}")
+            raise ValueError("the range must be [low, high], and low is above high")
         return value
 
 
@@ -130,11 +130,10 @@ class OpticalConfig(ClosedModel):
 
     @model_validator(mode="after")
     def _correctable(self) -> OpticalConfig:
-        high = self.fixture.incident_rms_nm[1]
-        if high > self.command_bound_nm:
+        if self.fixture.incident_rms_nm[1] > self.command_bound_nm:
             raise ValueError(
-                f"fixture.incident_rms_nm reaches {high:g}, beyond command_bound_nm "
-                f"({self.command_bound_nm:g}), so that some wavefronts could not be corrected"
+                "fixture.incident_rms_nm reaches beyond command_bound_nm, so that some wavefronts "
+                "could not be corrected"
             )
         return self
 
@@ -144,7 +143,7 @@ def parse(value: Json) -> OpticalConfig:
 
     Raises ConfigError with one sentence that names every faulty field by path.
     """
-    return parse_config(OpticalConfig, value)
+    return parse_config(OpticalConfig, value, hidden=("name", "fixture"))
 
 
 _PRESETS: dict[str, tuple[int, int, float]] = {

@@ -16,6 +16,10 @@ MODE_NORMALISATION = (
     "Gram-Schmidt in this order on the sampled, obscured pupil, against piston, tip, tilt and one another; "
     "each mode has zero mean and unit RMS over the pupil, so a coefficient is nm RMS of OPD"
 )
+SAMPLING = (
+    "along each axis sample i of N, from 0, is at (i - (N-1)/2) / (N/2) pupil radii; it is open where its "
+    "centre lies between obscuration and 1, both included, from the pupil's centre"
+)
 ORIENTATION = (
     "Pupil and image share their axes: x to the right, y up. A tilt whose OPD grows with +y moves the image "
     "to +y, towards higher rows. The optical axis is at row and column (n-1)/2, counted from 0."
@@ -38,6 +42,7 @@ def instrument(calibration: Calibration) -> Json:
         pupil=wire.Pupil(
             shape="circle with a concentric circular obscuration",
             samples=calibration.pupil_samples,
+            sampling=SAMPLING,
             obscuration=calibration.obscuration,
         ),
         modes=[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from functools import lru_cache
 from io import BytesIO
 
@@ -39,3 +40,13 @@ def _magma() -> bytes:
     colours = Colormap("magma").lut(COLOURS)[:, :3]
     palette: bytes = np.rint(255 * colours).astype(np.uint8).tobytes()
     return palette
+
+
+def png_chunks(png: bytes) -> list[bytes]:
+    """The kinds of a PNG file's chunks, in order.  Raises struct.error."""
+    kinds, position = [], 8
+    while position < len(png):
+        size, kind = struct.unpack_from(">I4s", png, position)
+        kinds.append(kind)
+        position += size + 12
+    return kinds

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import math
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +17,7 @@ from PIL import Image
 from probebench.environments.optical import config as configuration
 from probebench.environments.optical.camera import Calibration, calibration
 from probebench.environments.optical.config import OpticalConfig
+from probebench.environments.optical.display import png_chunks
 from probebench.environments.optical.episode import Expose, Frame, OpticalEpisode
 from probebench.environments.optical.estimator import fit
 from probebench.environments.optical.fit_check import check_fit
@@ -142,9 +145,12 @@ def _with_decoded_png(message: Json) -> Json:
 
 def _decoded(png_base64: Json) -> Json:
     try:
-        with Image.open(BytesIO(base64.b64decode(png_base64))) as image:
-            return [image.mode, image.size, image.tobytes(), image.getpalette()]
-    except (OSError, ValueError, TypeError):
+        png = base64.b64decode(png_base64)
+        with Image.open(BytesIO(png)) as image:
+            # Another zlib may cut the data into other chunks, but there are no others.
+            kinds = [kind for kind, _ in groupby(png_chunks(png))]
+            return [image.mode, image.size, image.tobytes(), image.getpalette(), kinds]
+    except (OSError, ValueError, TypeError, struct.error):
         return png_base64
 
 

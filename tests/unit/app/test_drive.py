@@ -18,6 +18,7 @@ from tests.rigs import NONCE, ConstantClock
 
 CASE = CASES["thermometer"]
 ROOT = "0" * 64
+TIMING = {"input_wait_s": 0.0, "deadline_s": 20.0}
 
 
 class Memory:
@@ -41,7 +42,7 @@ class Source:
 
     def answer(self, ask: Ask, message: bytes, *, sent_before: bool) -> tuple[records.Answer, Any]:
         self.asked.append((ask, sent_before))
-        return records.Answer(CASE.reply(ask, dict(ask.body))), {}
+        return records.Answer(CASE.reply(ask, dict(ask.body))), TIMING
 
     def value(self, task: Task) -> Any:
         self.computed.append(task)
@@ -122,7 +123,7 @@ def test_a_fault_is_recorded_in_place_of_an_input_and_ends_the_toy() -> None:
         def answer(
             self, ask: Ask, message: bytes, *, sent_before: bool
         ) -> tuple[records.Answer, Any]:
-            return records.Answer(b"half a li", Fault(FaultKind.TIMEOUT)), {"input_wait_s": 1.0}
+            return records.Answer(b"half a li", Fault(FaultKind.TIMEOUT)), TIMING
 
     kept = Memory()
     driven = run(kept, Silent())

@@ -15,6 +15,8 @@ from probebench.kernel.episode import Ask, Fault, FaultKind, Launch, Task
 from probebench.kernel.errors import ArtifactError, UnfinishedError
 
 ROOT = "0" * 64
+WAITED = {"input_wait_s": 1.0, "deadline_s": 5.0}
+DRIVEN = {"driver_s": 2.0, "task_s": 0.0}
 ASK = Ask("ask-1", "agent", Launch.SHARED, {"kind": "request"}, 5.0)
 TASK = Task("task-1", "kind", {"x": 1})
 
@@ -41,9 +43,9 @@ def response(turn: int, message: Any, value: records.SavedValue | None = None) -
 def written() -> dict[str, bytes]:
     memory = Memory()
     journal = Journal(memory, ROOT)
-    journal.keep_answer(1, ASK, records.Answer(b"line\n"), {"input_wait_s": 1.0})
+    journal.keep_answer(1, ASK, records.Answer(b"line\n"), WAITED)
     saved = records.SavedValue.of(TASK, 42)
-    journal.settle(records.response_name(1), response(1, {"a": 1}, saved), {"driver_s": 2.0})
+    journal.settle(records.response_name(1), response(1, {"a": 1}, saved), DRIVEN)
     return memory.files
 
 
@@ -54,7 +56,9 @@ def test_what_was_published_is_handed_out_again_with_the_same_head() -> None:
     saved = journal.value(1, TASK)
     assert saved is not None
     assert saved.value == 42
-    journal.settle(records.response_name(1), response(1, {"a": 1}, saved), {"driver_s": 99.0})
+    journal.settle(
+        records.response_name(1), response(1, {"a": 1}, saved), {"driver_s": 99.0, "task_s": 0.0}
+    )
     assert journal.message == b'{"a":1}\n'
     assert journal.message_was_saved
     assert journal.names == list(files)
@@ -106,7 +110,7 @@ def test_an_answer_of_another_ask_is_refused() -> None:
 def test_a_turn_with_both_an_input_and_a_fault_is_refused() -> None:
     files = written()
     extra = Memory()
-    Journal(extra, ROOT).keep_answer(1, ASK, records.Answer(b"", Fault(FaultKind.EOF)), {})
+    Journal(extra, ROOT).keep_answer(1, ASK, records.Answer(b"", Fault(FaultKind.EOF)), WAITED)
     with pytest.raises(ArtifactError, match="fault"):
         Journal(Memory(files | extra.files), ROOT).answer(1, ASK)
 

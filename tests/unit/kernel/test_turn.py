@@ -16,7 +16,7 @@ NONCE = bytes(32)
 
 def chained(*documents: dict[str, int]) -> list[bytes]:
     chain = records.Chain("0" * 64)
-    return [chain.link(document, {"driver_s": 0.5}) for document in documents]
+    return [chain.link(document) for document in documents]
 
 
 def test_following_a_chain_gives_back_the_documents_and_the_head() -> None:
@@ -58,16 +58,46 @@ def test_a_record_without_a_link_is_none() -> None:
 def test_an_answer_comes_back_from_its_record(
     data: bytes, kind: FaultKind, code: int | None
 ) -> None:
-    for answer in (records.Answer(data), records.Answer(data, Fault(kind, code))):
+    line = data.replace(b"\n", b"") + b"\n"
+    for answer in (records.Answer(line), records.Answer(data, Fault(kind, code))):
         document = decode(encode(records.answer_document(3, ASK, answer)))
-        assert records.answer_from(document) == answer
+        assert records.answer_from(document, Launch.SHARED) == answer
+
+
+@pytest.mark.parametrize("data", [b"", b"no newline", b"two\nlines\n", b"x" * 16_384 + b"\n"])
+def test_a_recorded_line_that_no_channel_lets_through_is_refused(data: bytes) -> None:
+    document = records.answer_document(3, ASK, records.Answer(data))
+    with pytest.raises(ValueError, match="line"):
+        records.answer_from(document, Launch.SHARED)
+    if len(data) <= 16_384:
+        assert records.answer_from(document, Launch.PER_ASK).data == data
+
+
+@pytest.mark.parametrize(
+    "timing",
+    [
+        None,
+        "soon",
+        {},
+        {"driver_s": 1.0},
+        {"driver_s": 1.0, "task_s": -0.5},
+        {"driver_s": 1.0, "task_s": "x"},
+        {"driver_s": 1.0, "task_s": 0.0, "more_s": 1.0},
+    ],
+)
+def test_a_response_carries_exactly_its_two_durations(timing: object) -> None:
+    document = {"format": records.RESPONSE_FORMAT, "previous_sha256": "0" * 64, "timing": timing}
+    with pytest.raises(ValueError, match="timing"):
+        records.Chain("0" * 64).follow(encode(document))
+    good = {**document, "timing": {"driver_s": 1.0, "task_s": 0.0}}
+    records.Chain("0" * 64).follow(encode(good))
 
 
 @pytest.mark.parametrize("bad", ["not base64!", "AAA", "QQ==\n"])
 def test_base64_that_is_none_is_refused(bad: str) -> None:
     document = records.answer_document(3, ASK, records.Answer(b"x"))
     with pytest.raises(ValueError, match="base64"):
-        records.answer_from({**document, "received_base64": bad})
+        records.answer_from({**document, "received_base64": bad}, Launch.SHARED)
 
 
 def test_the_witness_goes_into_asks_and_farewells_that_have_a_place_for_it() -> None:
