@@ -22,18 +22,9 @@ sys.path.insert(0, str(REPOSITORY))
 
 from probebench.kernel.canonical import decode, encode  # noqa: E402
 from tests.conformance import Case  # noqa: E402
-from tests.environments.test_conformance import CASES, optical_config, optical_reply  # noqa: E402
+from tests.environments.test_conformance import CASES  # noqa: E402
 from tests.journals import record_paths  # noqa: E402
-
-
-def small_optical_case() -> Case:
-    """A detector of 16 pixels, so that the frames stay readable."""
-    config = optical_config("agent_protocol_development")
-    config["name"] = "golden"
-    config["pupil"]["samples"] = 32
-    config["detector"]["pixels"] = 16
-    return Case(config, optical_reply)
-
+from tests.quick import small_optical_case  # noqa: E402
 
 GOLDEN = {
     "thermometer": CASES["thermometer"],

@@ -19,18 +19,23 @@ from tests.conformance import Case
 from tests.environments.test_conformance import CASES
 from tests.faults.forked import computed, run_forked, transcript_of, was_killed
 from tests.journals import record_paths
-from tests.rigs import Steps, constant_rig, folder_bytes
+from tests.quick import quick_rig, small_optical_case
+from tests.rigs import Steps, folder_bytes
 
 # Every random sequence kills until the session gets through.
 SEQUENCES = int(os.environ.get("PROBEBENCH_KILLS", "50"))
 # Of the toy whose asks are superseded, the end may lawfully differ.
-REPEATABLE = ["thermometer", "optical assisted", "optical direct"]
+REPEATABLE = {
+    "thermometer": CASES["thermometer"],
+    "optical assisted": small_optical_case(),
+    "optical direct": small_optical_case("agent_protocol_development_direct"),
+}
 
 
 def whole(case: Case, folder: Path) -> tuple[dict[str, bytes], int]:
     """The files of an uninterrupted session, and the number of its steps."""
     steps = Steps()
-    case.run(folder, constant_rig(steps))
+    case.run(folder, quick_rig(steps))
     return folder_bytes(folder), len(steps.seen)
 
 
@@ -51,13 +56,11 @@ def published_values(folder: Path) -> list[str]:
 def test_killed_before_any_step_a_session_resumes_to_the_same_bytes(
     name: str, tmp_path: Path
 ) -> None:
-    case = CASES[name]
+    case = REPEATABLE[name]
     expected, steps = whole(case, tmp_path / "whole")
-    # Every step of the toys; of the optical sessions every step is run in
-    # process by the conformance suite, and here each kind of step several times.
-    stride = 1 if name == "thermometer" else 3
     cut = tmp_path / "cut"
-    for fatal in range(0, steps, stride):
+    # The direct session has the steps of the assisted one, but for the fit.
+    for fatal in range(0, steps, 4 if name == "optical direct" else 1):
         assert was_killed(run_forked(case, cut, fatal)), fatal
         already = published_values(cut)
         count = Counter(computed(cut))
@@ -98,15 +101,22 @@ def test_killed_again_and_again_at_random_a_session_still_ends_the_same(
     check_transcript(cut)
 
 
-def test_a_session_of_superseded_asks_resumes_to_a_folder_that_verifies(tmp_path: Path) -> None:
-    case = CASES["breeder with a session inside"]
+@pytest.mark.parametrize("name", ["breeder", "breeder with a session inside"])
+def test_a_session_of_superseded_asks_resumes_to_a_folder_that_verifies(
+    name: str, tmp_path: Path
+) -> None:
+    case = CASES[name]
     _, steps = whole(case, tmp_path / "whole")
     cut = tmp_path / "cut"
-    for fatal in range(0, steps, 5):
+    for fatal in range(0, steps, 4):
         assert was_killed(run_forked(case, cut, fatal))
+        already, count = published_values(cut), Counter(computed(cut))
         assert run_forked(case, cut, None, resume=True) == 0
-        verdict = verify_folder(constant_rig(), cut)
+        verdict = verify_folder(quick_rig(), cut)
         assert verdict.verified, verdict.failure
+        # The session inside has computations of the same names.
+        if name == "breeder":
+            assert not set(already) & set(Counter(computed(cut)) - count)
         clear(cut)
 
 
