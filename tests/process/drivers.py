@@ -6,14 +6,21 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+from probebench.cli import main
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPTED = "python -m probebench.clients.scripted"
 ZERO = [0.0] * 6
+DEVELOPMENT = REPOSITORY / "configs/agent_protocol_development.json"
+DIRECT = REPOSITORY / "configs/agent_protocol_development_direct.json"
+STRESS = REPOSITORY / "configs/agent_protocol_stress.json"
 
 
 def command(*words: str | Path) -> list[str]:
@@ -27,6 +34,38 @@ def run(
     return subprocess.run(
         command(*words), input=stdin, capture_output=True, check=False, timeout=120, **options
     )
+
+
+def run_forked(*words: str | Path) -> subprocess.CompletedProcess[bytes]:
+    """Run one command in a fork of this process: whole, but for the start of Python."""
+    with TemporaryFile() as output, TemporaryFile() as errors:
+        child = os.fork()
+        if child == 0:
+            os._exit(_main(words, output.fileno(), errors.fileno()))
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return subprocess.CompletedProcess(words, code, content(output), content(errors))
+
+
+def content(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def _main(words: Sequence[str | Path], output: int, errors: int) -> int:
+    code: Any = 70
+    for number, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), output, errors)):
+        os.dup2(descriptor, number)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+    sys.argv = ["probebench", *map(str, words)]
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code
+    except BaseException:  # noqa: BLE001 - a child must not run on into pytest
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return int(code)
 
 
 def write_config(path: Path, **changes: Any) -> Path:
@@ -53,11 +92,14 @@ class Driver:
         self.process = process
 
     def receive(self) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(self.receive_line())
+        return message
+
+    def receive_line(self) -> bytes:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.endswith(b"\n"), "the driver sent no message"
-        message: dict[str, Any] = json.loads(line)
-        return message
+        return line
 
     def send(self, line: bytes) -> None:
         assert self.process.stdin is not None
@@ -122,3 +164,13 @@ def agent(tmp_path: Path, program: str) -> str:
 
 def environment(**changes: str) -> dict[str, str]:
     return {**os.environ, **changes}
+
+
+def evaluator(folder: Path) -> Any:
+    return json.loads((folder / "evaluator.json").read_bytes())
+
+
+def unfinished(folder: Path, config: Path = DIRECT) -> None:
+    with driver("session", "--config", config, "--output", folder) as speaker:
+        speaker.receive()
+        speaker.process.kill()
