@@ -36,8 +36,9 @@ scripted.play(connect())
 """
 
 
-@pytest.mark.parametrize("fatal", [1, 2, 3])
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(
+    ("fatal", "moment"), [(1, "after"), (2, "before"), (3, "before"), (3, "after")]
+)
 def test_a_driver_killed_over_any_message_resumes_to_the_same_journal(
     fatal: int, moment: str, assisted: Path, tmp_path: Path
 ) -> None:
