@@ -24,13 +24,12 @@ from probebench.kernel.canonical import decode, encode  # noqa: E402
 from tests.conformance import Case  # noqa: E402
 from tests.environments.test_conformance import CASES  # noqa: E402
 from tests.journals import record_paths  # noqa: E402
-from tests.quick import small_optical_case  # noqa: E402
 
 GOLDEN = {
     "thermometer": CASES["thermometer"],
     "breeder": CASES["breeder"],
     "breeder_with_inner_session": CASES["breeder with a session inside"],
-    "optical_assisted": small_optical_case(),
+    "optical_assisted": CASES["optical assisted"],
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.finished import SESSIONS, verdict_of
-from tests.quick import quick_rig
+from tests.rigs import constant_rig
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +16,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("finished")
     folders = {name: root / name.replace(" ", "-") for name in SESSIONS}
     for name, folder in folders.items():
-        SESSIONS[name].run(folder, quick_rig())
+        SESSIONS[name].run(folder, constant_rig())
         assert verdict_of(folder).verified
     return folders

@@ -14,13 +14,13 @@ from probebench.kernel import turn as records
 from probebench.kernel.canonical import decode, encode, sha256_hex
 from tests.environments.test_conformance import CASES
 from tests.journals import record_paths
-from tests.quick import quick_rig, small_optical_case
+from tests.rigs import constant_rig
 
 TOY, NESTED, OPTICAL = "thermometer", "breeder with a session inside", "optical"
-SESSIONS = {TOY: CASES[TOY], NESTED: CASES[NESTED], OPTICAL: small_optical_case()}
+SESSIONS = {TOY: CASES[TOY], NESTED: CASES[NESTED], OPTICAL: CASES["optical assisted"]}
 Change = Callable[[Any], None]
 # Made once, because a sweep verifies ten thousand folders.
-RIG = quick_rig()
+RIG = constant_rig()
 
 
 def verdict_of(folder: Path) -> Verdict:

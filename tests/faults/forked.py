@@ -21,8 +21,7 @@ from probebench.kernel.episode import Ask, Episode, Final, Task
 from probebench.kernel.study import Study
 from probebench.kernel.turn import Answer
 from tests.conformance import Case
-from tests.quick import quick_rig
-from tests.rigs import registry
+from tests.rigs import constant_rig, registry
 
 
 class KillingFilesystem(Filesystem):
@@ -112,7 +111,7 @@ def counted_rig(case: Case, filesystem: Filesystem, notes: Path) -> Rig:
     entries[name] = replace(
         entries[name], environment=CountedEnvironment(entries[name].environment, notes)
     )
-    return replace(quick_rig(filesystem), registry=entries)
+    return replace(constant_rig(filesystem), registry=entries)
 
 
 Before = Callable[[], None]

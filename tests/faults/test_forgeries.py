@@ -31,8 +31,7 @@ from tests.faults.finished import (
     verdict_of,
 )
 from tests.journals import record_paths
-from tests.quick import quick_rig
-from tests.rigs import folder_bytes
+from tests.rigs import constant_rig, folder_bytes
 
 FORGERIES: dict[str, tuple[str, Change]] = {
     "a better evaluation": (
@@ -146,7 +145,7 @@ def test_a_duration_cannot_be_changed_by_linking_the_later_records_alone(
 
 def require_passes_but_for_the_head(folder: Path, head: str) -> None:
     assert verdict_of(folder).verified
-    failure = verify_folder(quick_rig(), folder, expect_head=head).failure
+    failure = verify_folder(constant_rig(), folder, expect_head=head).failure
     assert failure is not None
     assert "expected" in str(failure)
 
@@ -170,7 +169,7 @@ def test_a_session_played_anew_under_its_nonce_passes_unless_the_head_was_noted_
     def reply(ask: Ask, message: dict[str, Any]) -> bytes:
         return SESSIONS[TOY].reply(ask, message) if message["step"] else b"[]\n"
 
-    replace(SESSIONS[TOY], reply=reply).run(tmp_path / "anew", quick_rig())
+    replace(SESSIONS[TOY], reply=reply).run(tmp_path / "anew", constant_rig())
     assert folder_bytes(tmp_path / "anew") != folder_bytes(finished[TOY])
     require_passes_but_for_the_head(tmp_path / "anew", verdict_of(finished[TOY]).head_sha256)
 

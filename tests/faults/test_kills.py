@@ -19,23 +19,22 @@ from tests.conformance import Case
 from tests.environments.test_conformance import CASES
 from tests.faults.forked import computed, run_forked, transcript_of, was_killed
 from tests.journals import record_paths
-from tests.quick import quick_rig, small_optical_case
-from tests.rigs import Steps, folder_bytes
+from tests.rigs import Steps, constant_rig, folder_bytes
 
 # Every random sequence kills until the session gets through.
 SEQUENCES = int(os.environ.get("PROBEBENCH_KILLS", "50"))
 # Of the toy whose asks are superseded, the end may lawfully differ.
 REPEATABLE = {
     "thermometer": CASES["thermometer"],
-    "optical assisted": small_optical_case(),
-    "optical direct": small_optical_case("agent_protocol_development_direct"),
+    "optical assisted": CASES["optical assisted"],
+    "optical direct": CASES["optical direct"],
 }
 
 
 def whole(case: Case, folder: Path) -> tuple[dict[str, bytes], int]:
     """The files of an uninterrupted session, and the number of its steps."""
     steps = Steps()
-    case.run(folder, quick_rig(steps))
+    case.run(folder, constant_rig(steps))
     return folder_bytes(folder), len(steps.seen)
 
 
@@ -112,7 +111,7 @@ def test_a_session_of_superseded_asks_resumes_to_a_folder_that_verifies(
         assert was_killed(run_forked(case, cut, fatal))
         already, count = published_values(cut), Counter(computed(cut))
         assert run_forked(case, cut, None, resume=True) == 0
-        verdict = verify_folder(quick_rig(), cut)
+        verdict = verify_folder(constant_rig(), cut)
         assert verdict.verified, verdict.failure
         # The session inside has computations of the same names.
         if name == "breeder":
