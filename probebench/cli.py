@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from probebench.app import commands
+from probebench.app import sign as signing
 from probebench.app.printing import Printing
 from probebench.kernel.errors import ExitCode, OperatorError, ProbebenchError
 
@@ -120,13 +121,66 @@ def resume_command(
 def verify_command(
     folder: Folder,
     expect_head: ExpectHead = None,
+    public_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--public-key",
+            help="Key (PEM) that must have signed the session.",
+            show_default=False,
+        ),
+    ] = None,
+    transcript: Annotated[
+        Path | None,
+        typer.Option(
+            "--transcript",
+            help="JSON lines that a client received; each must be a message of the session.",
+            show_default=False,
+        ),
+    ] = None,
     refit: Refit = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Verify a session folder from its bytes."""
-    printing = Printing(quiet=quiet, as_json=as_json)
-    _exit(commands.verify(folder, printing, expect_head=expect_head, refit=refit))
+    """Verify a session folder from its bytes, and against what was kept elsewhere."""
+    code = commands.verify(
+        folder,
+        Printing(quiet=quiet, as_json=as_json),
+        expect_head=expect_head,
+        public_key=public_key,
+        transcript=transcript,
+        refit=refit,
+    )
+    _exit(code)
+
+
+@app.command()
+def keygen(
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", help="New file of the private key; KEY.pub beside it.", show_default=False
+        ),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make an Ed25519 key to sign sessions with."""
+    path = _needed("--output", output)
+    _exit(signing.keygen(path, Printing(quiet=quiet, as_json=as_json)))
+
+
+@app.command()
+def sign(
+    folder: Folder,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="Private key (PEM).", show_default=False)
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Verify a finished session and sign its manifest."""
+    path = _needed("--key", key)
+    _exit(signing.sign(folder, path, Printing(quiet=quiet, as_json=as_json)))
 
 
 @app.command()

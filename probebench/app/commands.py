@@ -37,10 +37,12 @@ from probebench.app.rig import Unwatched, machine_rig
 from probebench.app.session import Outcome, frozen_config, run_session
 from probebench.app.show import read_session, report_of, sections_of
 from probebench.app.terminal import print_session
+from probebench.app.transcript import read_transcript
 from probebench.app.verify import verify_folder
 from probebench.app.view import LineView, LiveView, say_error
 from probebench.host.channel import hold_standard_error
 from probebench.host.folder import is_folder
+from probebench.host.keys import read_public_key
 from probebench.kernel.canonical import Json
 from probebench.kernel.errors import (
     ExitCode,
@@ -105,10 +107,25 @@ def _run(
     return _exit_code(outcome)
 
 
-def verify(folder: Path, printing: Printing, *, expect_head: str | None, refit: bool) -> ExitCode:
+def verify(
+    folder: Path,
+    printing: Printing,
+    *,
+    expect_head: str | None,
+    refit: bool,
+    public_key: Path | None = None,
+    transcript: Path | None = None,
+) -> ExitCode:
     """Check a folder and print one line a property."""
-    say = None if printing.as_json or printing.quiet else say_check
-    verdict = verify_folder(machine_rig(), folder, expect_head=expect_head, refit=refit, say=say)
+    verdict = verify_folder(
+        machine_rig(),
+        folder,
+        expect_head=expect_head,
+        public_key=None if public_key is None else read_public_key(public_key),
+        transcript=None if transcript is None else read_transcript(transcript),
+        refit=refit,
+        say=None if printing.as_json or printing.quiet else say_check,
+    )
     if printing.as_json:
         print_json(verdict_document(verdict))
     elif verdict.failure is not None:

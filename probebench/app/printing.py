@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -56,6 +57,7 @@ def verdict_document(verdict: Verdict) -> Json:
         "failure": None if failure is None else str(failure),
         "head_sha256": verdict.head_sha256 or None,
         "manifest_sha256": verdict.manifest_sha256 or None,
+        "signature": None if verdict.signed_by is None else asdict(verdict.signed_by),
         "outcome": None if verdict.evaluator is None else verdict.evaluator["outcome"],
     }
 
@@ -87,6 +89,14 @@ def pretty(value: Json) -> str:
 def print_json(value: Json, *, pretty_printed: bool = False) -> None:
     """Print one JSON document."""
     print(pretty(value) if pretty_printed else encode(value).decode(), end="")
+
+
+def print_answer(sentences: Sequence[str], document: Json, printing: Printing) -> None:
+    """Print an answer in the form that was asked for: lines, or one document."""
+    if printing.as_json:
+        print_json(document)
+    elif not printing.quiet:
+        print("\n".join(sentences))
 
 
 def failed_word(failure: ArtifactError) -> str:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from probebench.app import freeze, hosted, members, seal
-from probebench.app.drive import Driven, End, TurnSeen, drive
+from probebench.app.drive import Driven, End, drive
 from probebench.app.journal import Journal, ReadOnlyRecords
 from probebench.app.registry import entry_of
 from probebench.app.rig import Rig
+from probebench.app.saved_values import SavedValues
 from probebench.app.session import session_terms
+from probebench.app.signature import SIGNATURE
+from probebench.app.transcript import Sent
+from probebench.app.witnesses import SignedBy, Witnesses, require_signature
 from probebench.host import runtime, snapshot
 from probebench.host.folder import is_folder
 from probebench.host.store import Store
 from probebench.kernel import turn as records
-from probebench.kernel.budget import Charge
 from probebench.kernel.canonical import Json, decode, encode, sha256_hex
 from probebench.kernel.environment import Environment, Part
 from probebench.kernel.episode import Task
@@ -24,6 +27,7 @@ from probebench.kernel.errors import ArtifactError, ConfigError, OperatorError, 
 from probebench.kernel.study import Study
 
 Say = Callable[[str, str], None]
+NOTHING_KEPT = Witnesses()
 
 
 @dataclass
@@ -39,6 +43,7 @@ class Verdict:
     evaluator: Json = None
     manifest_sha256: str = ""
     head_sha256: str = ""
+    signed_by: SignedBy | None = None
 
     @property
     def verified(self) -> bool:
@@ -51,12 +56,14 @@ def verify_folder(
     folder: Path,
     *,
     expect_head: str | None = None,
+    public_key: bytes | None = None,
+    transcript: Sequence[str] | None = None,
     refit: bool = False,
     say: Say | None = None,
 ) -> Verdict:
     """Check a session folder; nothing is written.
 
-    expect_head: the head digest that was noted when the session ended.
+    expect_head, public_key, transcript: see ``Witnesses``.
     refit: run every computation again and compare.
     say: told of each property as soon as it holds.
     Raises OperatorError where there is no folder, FolderLockedError where a
@@ -66,12 +73,30 @@ def verify_folder(
         raise OperatorError(
             f"there is no session folder {str(folder)!r} to verify; give the folder of a session"
         )
-    verdict = Verdict(folder)
+    kept = Witnesses(expect_head, public_key, transcript)
     with Store.open_readonly(folder) as store:
-        try:
-            _Verification(rig, store, verdict, say, refit=refit).run(expect_head)
-        except ArtifactError as error:
-            verdict.failure = error
+        return verify_store(rig, store, folder, witnesses=kept, refit=refit, say=say)
+
+
+def verify_store(
+    rig: Rig,
+    store: Store,
+    folder: Path,
+    *,
+    witnesses: Witnesses = NOTHING_KEPT,
+    refit: bool = False,
+    say: Say | None = None,
+    inner: bool = False,
+) -> Verdict:
+    """Check the session in an open, locked folder, as ``verify_folder`` does.
+
+    inner: it is a session within another one, which has no signature of its own.
+    """
+    verdict = Verdict(folder)
+    try:
+        _Verification(rig, store, verdict, say, witnesses, refit=refit, inner=inner).run()
+    except ArtifactError as error:
+        verdict.failure = error
     return verdict
 
 
@@ -79,26 +104,38 @@ class _Verification:
     """One pass: every file is read once, its bytes both hashed and parsed."""
 
     def __init__(
-        self, rig: Rig, store: Store, verdict: Verdict, say: Say | None, *, refit: bool
+        self,
+        rig: Rig,
+        store: Store,
+        verdict: Verdict,
+        say: Say | None,
+        witnesses: Witnesses,
+        *,
+        refit: bool,
+        inner: bool,
     ) -> None:
         self._rig = rig
         self._store = store
         self._verdict = verdict
         self._say = say
+        self._witnesses = witnesses
         self._refit = refit
+        self._beside = set() if inner else {SIGNATURE}  # what the manifest does not list
         self._manifest: dict[str, Json] | None = None
         self._present: set[str] = set()
         self._entries: dict[str, Json] = {}
 
-    def run(self, expect_head: str | None) -> None:
+    def run(self) -> None:
         """Check everything; raises ArtifactError at the first failure."""
         self._members()
+        self._signature()
         study, study_bytes = self._study()
         environment = self._environment(study)
         driven, journal = self._replay(study, study_bytes, environment)
         self._evaluation(study, environment, driven, journal.head)
         self._seal(study, driven, journal)
-        self._head(journal.head, expect_head)
+        self._head(journal.head, self._witnesses.head)
+        self._transcript()
 
     # -- files -----------------------------------------------------------
 
@@ -111,11 +148,24 @@ class _Verification:
             return
         data = self._store.read(records.MANIFEST)
         manifest = seal.read_manifest(self._decoded(records.MANIFEST, data))
-        present = members.own_names(names, manifest["sessions"])
+        present = {*members.own_names(names, manifest["sessions"])} - self._beside
         members.require_members(present, {records.MANIFEST, *manifest["files"]})
-        self._manifest = manifest
+        self._manifest, self._manifest_bytes = manifest, data
         self._verdict.manifest_sha256 = sha256_hex(data)
         self._passed("membership", f"{len(present)} files, exactly those of the manifest")
+
+    def _signature(self) -> None:
+        expected = self._witnesses.public_key
+        if self._manifest is None:
+            return
+        if SIGNATURE not in self._present:
+            if expected is not None:
+                raise ArtifactError(SIGNATURE, "this file is missing; the session is not signed")
+            return
+        data = self._store.read(SIGNATURE)
+        signed_by = require_signature(data, self._manifest_bytes, expected)
+        self._verdict.signed_by = signed_by
+        self._passed("signature", str(signed_by))
 
     def _read(self, name: str) -> bytes | None:
         """Read one file and compare it with the manifest's entry."""
@@ -158,7 +208,6 @@ class _Verification:
             if sha256_hex(self._need(name)) != expected:
                 raise ArtifactError(name, "its bytes are not those that study.json lists")
         changed = snapshot.differences(study.source, snapshot.hashes(self._rig.snapshot()))
-        self._source_changed = bool(changed)
         note = (
             "the installed source is the same"
             if not changed
@@ -191,9 +240,10 @@ class _Verification:
             nonce, display, episode.opening_charge, episode.pending(), root
         )
         journal.settle(records.SESSION, opening, None)
-        values = _Values(self, environment)
+        values = SavedValues(environment, self._inner, self.same, refit=self._refit)
+        self._sent = Sent(journal.message, values)
         try:
-            driven = drive(episode, End(), journal, self._rig.clock, values)
+            driven = drive(episode, End(), journal, self._rig.clock, self._sent)
         except UnfinishedError:
             self._passed(
                 "so far", f"{len(journal.names)} linked records replay; {values.summary()}"
@@ -211,17 +261,12 @@ class _Verification:
         self._passed("values", values.summary())
         return driven, journal
 
-    def _explained(self, error: ArtifactError) -> ArtifactError:
-        """Add what an honest folder may fail for."""
-        if not self._source_changed:
-            return error
-        hint = "the installed source is not the frozen one, which may be why"
-        return ArtifactError(error.artifact, f"{error.sentence}; {hint}")
-
-    def inner(self, task: Task, value: Json) -> None:
+    def _inner(self, task: Task, value: Json) -> None:
         """Verify a session within this one against its saved value."""
         folder = records.task_folder(task.key)
-        verdict = verify_folder(self._rig, self._store.subfolder(folder), refit=self._refit)
+        path = self._store.subfolder(folder)
+        with Store.open_readonly(path) as store:
+            verdict = verify_store(self._rig, store, path, refit=self._refit, inner=True)
         if verdict.failure is not None:
             raise ArtifactError(f"{folder}/{verdict.failure.artifact}", str(verdict.failure))
         if value != hosted.value_of(verdict.manifest_sha256, verdict.evaluator):
@@ -229,10 +274,6 @@ class _Verification:
                 f"{folder}/{records.MANIFEST}", "it is not the one that the journal saved"
             )
         self._passed("inner session", f"{folder} verified")
-
-    def refits(self) -> bool:
-        """Whether every computation is to be run again."""
-        return self._refit
 
     def same(self, part: Part, saved: Json, recomputed: Json) -> bool:
         """Equality; under another runtime, within the stated tolerance."""
@@ -288,52 +329,9 @@ class _Verification:
             )
         self._passed("head", "the expected one")
 
-
-class _Values:
-    """Checks each saved value as its turn is replayed."""
-
-    def __init__(self, verification: _Verification, environment: Environment) -> None:
-        self._verification = verification
-        self._environment = environment
-        self._checked = 0
-        self._rerun = 0
-
-    def opened(self, charge: Charge) -> None:
-        """Nothing is computed yet."""
-
-    def turn(self, seen: TurnSeen) -> None:
-        """Check the value of one turn, if it has one."""
-        if seen.task is None:
-            return
-        self._checked += 1
-        if seen.task.hosted:
-            self._verification.inner(seen.task, seen.value)
-            return
-        name = records.response_name(seen.turn)
-        try:
-            self._environment.check(seen.task, seen.value)
-        except ValueError as error:
-            raise ArtifactError(
-                name, f"the saved value does not fit its computation: {error}"
-            ) from None
-        if self._verification.refits():
-            self._run_again(name, seen.task, seen.value)
-
-    def _run_again(self, name: str, task: Task, value: Json) -> None:
-        self._rerun += 1
-        if not self._verification.same(Part.VALUE, value, self._environment.run(task)):
-            raise ArtifactError(name, f"the computation {task.key!r} run again gives another value")
-
-    def summary(self) -> str:
-        """What was checked, in words."""
-        if not self._checked:
-            return "no computed values"
-        rerun = (
-            f"; {self._rerun} run again, all the same"
-            if self._rerun
-            else "; none run again (--refit does)"
-        )
-        return f"{self._checked} computed values are bound to their observations{rerun}"
+    def _transcript(self) -> None:
+        if self._witnesses.transcript is not None:
+            self._passed("transcript", self._sent.compare(self._witnesses.transcript))
 
 
 def _some(changes: list[str], most: int = 3) -> str:

@@ -195,6 +195,16 @@ class Store:
                 self._filesystem.unlink(folder, temporary_name(base), name)
                 self._filesystem.fsync_folder(folder, parent or ".")
 
+    def discard_temporary(self, name: str) -> None:
+        """Remove what a killed publish of ``name`` left, if it left anything."""
+        parent, _, base = name.rpartition("/")
+        with self._folder(parent) as folder:
+            try:
+                os.stat(temporary_name(base), dir_fd=folder, follow_symlinks=False)
+            except OSError:
+                return
+            self._filesystem.unlink(folder, temporary_name(base), name)
+
     def discard_temporaries(self) -> list[str]:
         """Remove what killed runs left half published; returns the names.
 
