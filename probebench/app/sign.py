@@ -64,6 +64,7 @@ def sign_folder(rig: Rig, folder: Path, key: SigningKey) -> Signed:
     with Store.open(folder, rig.filesystem) as store:
         _tidy(store)
         if store.exists(SIGNATURE):
+            store.sync()  # a kill may have left it in the page cache alone
             raise OperatorError(_already_signed(store, folder))
         verdict = verify_store(rig, store, folder)
         if (failure := verdict.failure) is not None:
