@@ -18,7 +18,7 @@ from rich.console import Console
 from probebench.app.clients import CommandClients
 from probebench.app.drive import Observer
 from probebench.app.html import session_page
-from probebench.app.machine import driving, read_config
+from probebench.app.machine import Confinement, driving, read_config
 from probebench.app.printing import (
     Printing,
     failed_word,
@@ -60,11 +60,18 @@ class Client:
     command: its command line, or None for the driver's own streams.
     environment_names: variables that it is given besides the fixed few.
     stderr_path: a file for its standard error, or None.
+    sandbox: whether it runs in one.  binds: what it is shown there besides.
     """
 
     command: str | None = None
     environment_names: Sequence[str] = ()
     stderr_path: Path | None = None
+    sandbox: bool = False
+    binds: Sequence[Path] = ()
+
+    def confinement(self, folder: Path, config_path: Path | None) -> Confinement | None:
+        """What its sandbox hides and shows, or None without one."""
+        return Confinement(folder, config_path, self.binds) if self.sandbox else None
 
 
 def session(
@@ -74,16 +81,24 @@ def session(
     config = read_config(config_path)
     if resume and not is_folder(folder):
         say_error("there is no such folder yet, so a new session is started")
-    return _run(config, folder, client, printing, resume=resume)
+    confinement = client.confinement(folder, config_path)
+    return _run(config, folder, client, printing, confinement, resume=resume)
 
 
 def resume(folder: Path, client: Client, printing: Printing) -> ExitCode:
     """Go on with the session in ``folder`` under its own configuration."""
-    return _run(frozen_config(machine_rig(), folder), folder, client, printing, resume=True)
+    config = frozen_config(machine_rig(), folder)
+    return _run(config, folder, client, printing, client.confinement(folder, None), resume=True)
 
 
 def _run(
-    config: Json, folder: Path, client: Client, printing: Printing, *, resume: bool
+    config: Json,
+    folder: Path,
+    client: Client,
+    printing: Printing,
+    confinement: Confinement | None,
+    *,
+    resume: bool,
 ) -> ExitCode:
     if printing.as_json and client.command is None:
         raise OperatorError(
@@ -93,10 +108,9 @@ def _run(
         say_error("no --agent is given: standard input and output, this terminal, are the client")
     with (
         _watching(config, printing) as observer,
-        driving(client.command, observer, client.environment_names, client.stderr_path) as (
-            rig,
-            clients,
-        ),
+        driving(
+            client.command, observer, client.environment_names, client.stderr_path, confinement
+        ) as (rig, clients),
     ):
         outcome = run_session(rig, folder, config, clients, resume=resume)
         if not (outcome.submitted or printing.quiet) and isinstance(clients, CommandClients):

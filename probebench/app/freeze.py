@@ -16,7 +16,7 @@ SOURCE = "source/"
 def current_study(rig: Rig, config: Json) -> tuple[Study, dict[str, bytes]]:
     """The study of this configuration here and now, and the source files."""
     files = rig.snapshot()
-    return Study(config, rig.runtime(), snapshot.hashes(files)), files
+    return Study(config, rig.runtime(), snapshot.hashes(files), rig.sandbox), files
 
 
 def freeze(store: Store, study: Study, files: dict[str, bytes]) -> None:
@@ -63,6 +63,23 @@ def require_same_machine(frozen: Study, current: Study) -> None:
     ]
     if changed:
         raise ResumeMismatchError(f"source or runtime has changed: {'; '.join(changed)}; {ADVICE}")
+
+
+def require_same_sandbox(frozen: Study, current: Study) -> None:
+    """Raise ResumeMismatchError unless clients run as those before them did.
+
+    Otherwise a record would say of all turns what is true of some.
+    """
+    if frozen.sandbox == current.sandbox:
+        return
+    if frozen.sandbox is None or current.sandbox is None:
+        was, now = ("without", "with") if frozen.sandbox is None else ("with", "without")
+        raise ResumeMismatchError(
+            f"the session was started {was} --sandbox and cannot go on {now} it; give the option "
+            "as at the start, or start a new session in another folder"
+        )
+    changed = "; ".join(runtime.differences(frozen.sandbox, current.sandbox))
+    raise ResumeMismatchError(f"the sandbox has changed: {changed}; {ADVICE}")
 
 
 def require_same_display(frozen: Json, current: Json) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import probebench
 from probebench.app.clients import CommandClients, StreamClients
 from probebench.app.drive import Observer
 from probebench.app.rig import Clients, Rig, machine_rig
 from probebench.host.channel import StreamChannel, claim_standard_streams
+from probebench.host.process import shield
+from probebench.host.sandbox import Sandbox, find_launcher
+from probebench.host.sandbox_check import require_closed
+from probebench.host.sandbox_view import Hidden, view_of
 from probebench.host.signals import StopSignals
 from probebench.host.subprocess_channel import ClientCommand
 from probebench.kernel.canonical import Json
@@ -40,20 +45,38 @@ def read_config(path: Path) -> Json:
     return parse_document(data, "the configuration (--config)", max_bytes=CONFIG_MAX_BYTES)
 
 
+@dataclass(frozen=True)
+class Confinement:
+    """What a sandboxed client must not see, and what it may see besides the usual.
+
+    session: the session folder; config: its configuration, or None where the
+    folder alone has it.  binds: files and folders that the operator shows it.
+    """
+
+    session: Path
+    config: Path | None
+    binds: Sequence[Path] = ()
+
+
 @contextmanager
 def driving(
     agent: str | None,
     observer: Observer,
     environment_names: Sequence[str] = (),
     stderr_path: Path | None = None,
+    confinement: Confinement | None = None,
 ) -> Iterator[tuple[Rig, Clients]]:
-    """Signals caught, and clients ready: a started program or our own streams.
+    """The driver shielded, signals caught, clients ready: a program or our own streams.
 
     agent: the client's command line, or None for the standard streams.
     environment_names: variables that the client is given besides the fixed
         few; see host.subprocess_channel.
     stderr_path: where the client's standard error goes; None keeps its end.
+    confinement: for a started client, of the sandbox that it runs in; None
+        leaves it without one.
+    Raises OperatorError, SandboxUnavailableError, HostError.
     """
+    shield()
     # Before anything opens a descriptor that could take the place of a closed one.
     streams = None if agent is not None else claim_standard_streams()
     with StopSignals() as signals:
@@ -65,8 +88,25 @@ def driving(
             command = ClientCommand.parse(
                 agent or "", pass_through=environment_names, stderr_path=stderr_path
             )
+            if confinement is not None:
+                sandbox = sandbox_for(command, confinement)
+                command = replace(command, sandbox=sandbox)
+                rig = replace(rig, sandbox=sandbox.record)
             clients = CommandClients(command, signals)
         try:
             yield rig, clients
         finally:
             clients.close()
+
+
+def sandbox_for(command: ClientCommand, confinement: Confinement) -> Sandbox:
+    """The sandbox of a client, tested from within.
+
+    Raises SandboxUnavailableError, OperatorError.
+    """
+    launcher, version = find_launcher()
+    package = Path(probebench.__file__).parent
+    hidden = Hidden(confinement.session, confinement.config, package)
+    sandbox = Sandbox(launcher, version, view_of(command.argv, confinement.binds, hidden))
+    require_closed(sandbox, command.argv[0], hidden)
+    return sandbox

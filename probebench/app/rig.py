@@ -72,6 +72,7 @@ class Rig:
     entropy: (count) to that many unpredictable bytes.
     runtime, display_runtime: what the figures, and the PNG files, depend on.
     snapshot: the package's source files by path.
+    sandbox: what the clients run in, as study.json records it; None for nothing.
     """
 
     registry: Registry
@@ -83,6 +84,7 @@ class Rig:
     snapshot: Callable[[], dict[str, bytes]]
     stop: Stop = field(default_factory=NeverStops)
     observer: Observer = field(default_factory=Unwatched)
+    sandbox: Json = None
 
 
 def machine_rig(registry: Registry | None = None) -> Rig:

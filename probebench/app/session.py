@@ -151,6 +151,7 @@ class _Session:
         if self._store.exists(STUDY):
             frozen = freeze.read_study(self._store.read(STUDY))
             freeze.require_same_machine(frozen, study)
+            freeze.require_same_sandbox(frozen, study)
             members.require_unfinished(names, frozen.source)
             self._recover()
             return frozen, self._store.read(STUDY)

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,8 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from probebench.host.process import children, end_orphans, takes_in_orphans
+from probebench.host.quarters import OwnFolder, Quarters
+from probebench.host.sandbox import Sandbox
 from probebench.host.signals import NoSignals, SignalWake
-from probebench.kernel.errors import HostError, OperatorError
+from probebench.kernel.errors import HostError, OperatorError, SandboxUnavailableError
 
 ALWAYS_PASSED = ("LANG", "LC_ALL", "TZ")
 PORT_VARIABLE = "PROBEBENCH_PORT"
@@ -28,7 +30,11 @@ READS_AT_ONCE = 16
 EXIT_GRACE_S = 2.0  # to end by itself once its input is closed
 TERM_GRACE_S = 1.0  # to end on SIGTERM, before SIGKILL
 KILL_GRACE_S = 5.0  # for the system to carry SIGKILL out
+BEGIN_GRACE_S = 0.25  # for a launcher whose output has ended to end itself
 PAUSE_S = 0.005
+
+# The clients of this driver that run now, by process number.
+_running: set[int] = set()
 
 
 @dataclass(frozen=True)
@@ -40,11 +46,13 @@ class ClientCommand:
     environment: all that the client sees, but for HOME and TMPDIR, which are
         its own folder, and PROBEBENCH_PORT, the port that it serves.
     stderr_path: where its standard error is appended; None keeps only the end.
+    sandbox: what it runs in; None leaves it in sight of everything.
     """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(repr=False)
     stderr_path: Path | None = None
+    sandbox: Sandbox | None = None
 
     @classmethod
     def parse(
@@ -98,43 +106,45 @@ def _absolute(word: str) -> str:
 
 
 class ClientProcess:
-    """One running client in a session, group and folder of its own.
+    """One running client in a session and group of its own.
 
     Its pipes' ends here do not block; the client's ends are ordinary pipes.
+    exited: a descriptor that becomes readable when it has ended, or None
+        where the system has none.
     """
 
     def __init__(self, command: ClientCommand, port: str) -> None:
-        """Start it.  Raises OSError where it cannot be started."""
+        """Start it.  Raises OSError where it cannot be started, HostError."""
         self._last_words = bytearray()
+        # Whatever becomes a child of ours from here on comes from clients.
+        self._bystanders = children() if takes_in_orphans() else None
+        self._quarters = _quarters(command, port)
         try:
-            self._folder = tempfile.mkdtemp(prefix="probebench-client-")
-        except OSError as error:
-            # The machine's fault, not the command's.
-            sentence = f"cannot make a working folder for the client: {error.strerror}"
-            raise HostError(f"{sentence}; make room, or set TMPDIR") from error
-        try:
-            self._process = self._started(command, port)
+            self._process = self._started(command)
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._quarters.vacate()
             raise
+        _running.add(self._process.pid)
+        self._quarters.entered(self._process.pid)
         self._exit_code: int | None = None
         errors = self._process.stderr
         self.sink = _own_end(self._process.stdin)
         self.source = _own_end(self._process.stdout)
         self.aside = None if errors is None else _own_end(errors)
+        self.exited = os.pidfd_open(self._process.pid) if sys.platform == "linux" else None
 
-    def _started(self, command: ClientCommand, port: str) -> subprocess.Popen[bytes]:
-        own = {"HOME": self._folder, "TMPDIR": self._folder}
+    def _started(self, command: ClientCommand) -> subprocess.Popen[bytes]:
         errors = _appended(command.stderr_path)
         try:
             return subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
-                command.argv,
+                self._quarters.argv,
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE if errors is None else errors,
-                cwd=self._folder,
-                env={**own, **command.environment, PORT_VARIABLE: port},
+                cwd=self._quarters.folder,
+                env=self._quarters.environment,
+                pass_fds=self._quarters.descriptors,
                 start_new_session=True,
             )
         finally:
@@ -171,12 +181,14 @@ class ClientProcess:
         return True
 
     def end(self, grace_s: float) -> int:
-        """End the whole process group and return the client's exit code.
+        """End all that the client started and return its exit code.
 
         Its input is closed and it has ``grace_s`` to end by itself, then
-        TERM_GRACE_S after SIGTERM; what is left of the group is killed.  A
-        death by signal N is exit code 128 + N.  Bounded by
-        grace_s + TERM_GRACE_S + KILL_GRACE_S; raises HostError after that.
+        TERM_GRACE_S after SIGTERM; what is left of the group is killed.  With
+        the last running client, descendants that left their group end too,
+        where ``process.shield`` was called.  A death by signal N is exit code
+        128 + N.  Bounded by grace_s + TERM_GRACE_S + 2 * KILL_GRACE_S; raises
+        HostError after that.
         """
         if self._exit_code is None:
             self._exit_code = self._ended(grace_s)
@@ -196,7 +208,21 @@ class ClientProcess:
             raise HostError(sentence) from None
         self._discard_output()
         self._release()
+        self._end_descendants()
         return code if code >= 0 else 128 - code
+
+    def require_begun(self) -> None:
+        """To be called when its output has ended; raises SandboxUnavailableError.
+
+        Where the sandbox failed to start the client, that is the machine's
+        fault, and no answer of the client's.
+        """
+        ended = self.exits_before(time.monotonic() + BEGIN_GRACE_S, NoSignals())
+        if ended and not self._quarters.begun():
+            reason = self.last_words.strip() or "it says nothing"
+            raise SandboxUnavailableError(
+                f"the sandbox did not start the client ({reason}); continue with --resume"
+            )
 
     def _has_exited(self) -> bool:
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
@@ -220,8 +246,22 @@ class ClientProcess:
         for file in (self._process.stdout, self._process.stderr):
             if file is not None:
                 file.close()
-        # A client can make folders that nobody can remove; they stay behind.
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self.exited is not None:
+            os.close(self.exited)
+        self._quarters.vacate()
+
+    def _end_descendants(self) -> None:
+        """End what left the group, unless it may be another running client's."""
+        _running.discard(self._process.pid)
+        if self._bystanders is not None and not _running:
+            end_orphans(self._bystanders, KILL_GRACE_S)
+
+
+def _quarters(command: ClientCommand, port: str) -> Quarters:
+    environment = {**command.environment, PORT_VARIABLE: port}
+    if command.sandbox is None:
+        return OwnFolder(command.argv, environment)
+    return command.sandbox.quarters(command.argv, environment)
 
 
 def _own_end(file: IO[bytes] | None) -> int:

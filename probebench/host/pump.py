@@ -101,6 +101,9 @@ class Ends:
     message is out or the sink lost; None where more messages follow.
     sink_lost, source_failed: called with the error; what they raise ends the
     exchange, and otherwise the sink is lost, the source at its end.
+    exited: readable once the process at the other ends is gone; it has written
+    all that it ever will, though a child of its may still hold the pipes.  Only
+    for a source that does not block.
     """
 
     source: int
@@ -110,6 +113,7 @@ class Ends:
     aside: tuple[int, Callable[[int], bool]] | None = None
     write_bytes: int = BLOCKING_WRITE_BYTES
     done_writing: Callable[[], None] | None = None
+    exited: int | None = None
 
 
 class Pump:
@@ -172,6 +176,8 @@ class Pump:
                 ends.aside = None
         if ends.sink is not None and ends.sink in ready:
             self._write(ends.sink)
+        if ends.exited in ready and ends.source not in ready:
+            self._read_last(intake)
 
     def _poll(self, intake: Intake, deadline: float) -> set[int]:
         poll = select.poll()
@@ -181,6 +187,8 @@ class Pump:
             poll.register(self._ends.sink, select.POLLOUT)
         if self._ends.aside is not None:
             poll.register(self._ends.aside[0], select.POLLIN)
+        if self._ends.exited is not None and not self._source_ended:
+            poll.register(self._ends.exited, select.POLLIN)
         if self._wake.descriptor is not None:
             poll.register(self._wake.descriptor, select.POLLIN)
         left_s = min(max(0.0, deadline - time.monotonic()), POLL_S)
@@ -207,6 +215,13 @@ class Pump:
             intake.feed(data)
         else:
             self._source_ended = True
+
+    def _read_last(self, intake: Intake) -> None:
+        # It may have written between the poll of its pipe and its exit.
+        before = intake.buffered
+        self._read(intake)
+        if intake.buffered == before:
+            self._source_ended, self._ends.sink = True, None
 
     def _write(self, sink: int) -> None:
         try:

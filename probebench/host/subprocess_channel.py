@@ -46,13 +46,20 @@ class SharedClient(LineExchange):
             raise OperatorError(sentence) from error
         super().__init__(_ends(self._process), wake, SystemClock() if clock is None else clock)
 
+    def exchange(self, message: bytes, deadline_s: float) -> Received:
+        """As LineExchange does; raises SandboxUnavailableError besides."""
+        received = super().exchange(message, deadline_s)
+        if received.fault is not None and received.fault.kind is FaultKind.EOF:
+            self._process.require_begun()
+        return received
+
     @property
     def last_words(self) -> str:
         """The end of its standard error: at most 8 KiB, none with a stderr_path."""
         return self._process.last_words
 
     def close(self) -> None:
-        """End the process group; see ClientProcess.end for how long it takes."""
+        """End all that it started; see ClientProcess.end for how long it takes."""
         self._process.end(EXIT_GRACE_S)
 
 
@@ -113,6 +120,8 @@ class PerAskClient:
         end = Pump(ends, self._wake, message).run(output, deadline)
         if end is End.EOF and not process.exits_before(deadline, self._wake):
             return End.TIMEOUT
+        if end is End.EOF:
+            process.require_begun()
         return end
 
     def _fault(self, end: End, exit_code: int) -> Fault | None:
@@ -126,7 +135,9 @@ class PerAskClient:
 
 def _ends(process: ClientProcess) -> Ends:
     aside = None if process.aside is None else (process.aside, process.drain)
-    return Ends(process.source, process.sink, _gone, _failed, aside, WRITE_BYTES)
+    return Ends(
+        process.source, process.sink, _gone, _failed, aside, WRITE_BYTES, exited=process.exited
+    )
 
 
 def _gone(error: OSError) -> None:

@@ -12,17 +12,19 @@ STUDY_FORMAT = "probebench.study/1"
 
 @dataclass(frozen=True)
 class Study:
-    """Configuration, runtime and source of a session, and nothing else.
+    """Configuration, runtime, source and sandbox of a session, and nothing else.
 
     config: the checked configuration; its ``environment`` names the entry of
         the registry.
     runtime: versions, BLAS, threads and processor features.
     source: SHA-256 of every source file, by path inside the package.
+    sandbox: what its clients run in, or None; no figure depends on it.
     """
 
     config: Json
     runtime: Mapping[str, Json]
     source: Mapping[str, str]
+    sandbox: Json = None
 
     @property
     def environment(self) -> str:
@@ -36,12 +38,13 @@ class Study:
             "config": self.config,
             "runtime": dict(self.runtime),
             "source": dict(self.source),
+            "sandbox": self.sandbox,
         }
 
     @classmethod
     def from_document(cls, document: Json) -> Study:
         """Read study.json.  Raises ValueError with a sentence."""
-        expected = {"format", "config", "runtime", "source"}
+        expected = {"format", "config", "runtime", "source", "sandbox"}
         if not isinstance(document, dict) or set(document) != expected:
             raise ValueError(f"a study has exactly the fields {', '.join(sorted(expected))}")
         if document["format"] != STUDY_FORMAT:
@@ -49,6 +52,10 @@ class Study:
         for name in ("config", "runtime", "source"):
             if not isinstance(document[name], dict):
                 raise ValueError(f"{name} is not an object")
+        if not isinstance(document["sandbox"], dict | None):
+            raise ValueError("sandbox is neither an object nor null")
         if not isinstance(document["config"].get("environment"), str):
             raise ValueError("config.environment is not a string")
-        return cls(document["config"], document["runtime"], document["source"])
+        return cls(
+            document["config"], document["runtime"], document["source"], document["sandbox"]
+        )
