@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from probebench.app import commands
+from probebench.app import doctor as diagnosis
 from probebench.app import sign as signing
 from probebench.app.printing import Printing
 from probebench.kernel.errors import ExitCode, OperatorError, ProbebenchError
@@ -51,6 +52,17 @@ AgentStderr = Annotated[
         "--agent-stderr", help="File for the client's standard error.", show_default=False
     ),
 ]
+UseSandbox = Annotated[
+    bool, typer.Option("--sandbox", help="Run the client in bubblewrap, out of reach of the truth.")
+]
+SandboxBind = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--sandbox-bind",
+        help="File or folder that a sandboxed client may read; repeatable.",
+        show_default=False,
+    ),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted session.")]
 Verify = Annotated[
     Path | None,
@@ -77,6 +89,8 @@ def session(
     agent: Agent = None,
     agent_env: AgentEnv = None,
     agent_stderr: AgentStderr = None,
+    sandbox: UseSandbox = False,
+    sandbox_bind: SandboxBind = None,
     resume: Resume = False,
     verify: Verify = None,
     expect_head: ExpectHead = None,
@@ -94,12 +108,14 @@ def session(
             agent=agent,
             agent_env=agent_env,
             agent_stderr=agent_stderr,
+            sandbox=sandbox,
+            sandbox_bind=sandbox_bind,
             resume=resume,
         )
         _exit(commands.verify(verify, printing, expect_head=expect_head, refit=refit))
     _refuse_together("goes with --verify alone", expect_head=expect_head, refit=refit)
     folder = _needed("--output", output)
-    client = _client(agent, agent_env, agent_stderr)
+    client = _client(agent, agent_env, agent_stderr, sandbox=sandbox, binds=sandbox_bind)
     _exit(commands.session(_needed("--config", config), folder, client, printing, resume=resume))
 
 
@@ -109,11 +125,13 @@ def resume_command(
     agent: Agent = None,
     agent_env: AgentEnv = None,
     agent_stderr: AgentStderr = None,
+    sandbox: UseSandbox = False,
+    sandbox_bind: SandboxBind = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Go on with an interrupted session under its own configuration."""
-    client = _client(agent, agent_env, agent_stderr)
+    client = _client(agent, agent_env, agent_stderr, sandbox=sandbox, binds=sandbox_bind)
     _exit(commands.resume(folder, client, Printing(quiet=quiet, as_json=as_json)))
 
 
@@ -195,6 +213,17 @@ def control(
     printing = Printing(quiet=quiet, as_json=as_json)
     folder = _needed("--output", output)
     _exit(commands.control(_needed("--config", config), folder, printing, resume=resume))
+
+
+@app.command()
+def doctor(
+    folder: Annotated[
+        Path, typer.Option("--folder", help="Folder that sessions are to be kept in.")
+    ] = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """Check this machine, and say which promises hold here."""
+    _exit(diagnosis.doctor(folder, as_json=as_json))
 
 
 @app.command()
@@ -283,12 +312,21 @@ def _code_of(command: typer.Typer, *, as_json: bool) -> int:
 
 
 def _client(
-    agent: str | None, environment_names: list[str] | None, stderr_path: Path | None
+    agent: str | None,
+    environment_names: list[str] | None,
+    stderr_path: Path | None,
+    *,
+    sandbox: bool,
+    binds: list[Path] | None,
 ) -> commands.Client:
     if agent is None:
         names, path = environment_names, stderr_path
-        _refuse_together("goes with --agent alone", agent_env=names, agent_stderr=path)
-    return commands.Client(agent, environment_names or (), stderr_path)
+        _refuse_together(
+            "goes with --agent alone", agent_env=names, agent_stderr=path, sandbox=sandbox
+        )
+    if not sandbox:
+        _refuse_together("goes with --sandbox alone", sandbox_bind=binds)
+    return commands.Client(agent, environment_names or (), stderr_path, sandbox, binds or ())
 
 
 def _exit(code: ExitCode) -> NoReturn:

@@ -9,8 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from probebench.app.session import run_session
+from probebench.app.sign import sign_folder
+from probebench.app.signature import DOMAIN, SIGNATURE, SIGNATURE_FORMAT
+from probebench.host import keys
+from probebench.host.filesystem import Filesystem
 from probebench.kernel import study, turn
 from probebench.kernel.errors import ExitCode
 from tests.environments.optical.protocol_page import table
@@ -27,6 +32,7 @@ FORMATS = {
     "turns/turn_NNNN_response.json": turn.RESPONSE_FORMAT,
     "evaluator.json": turn.EVALUATOR_FORMAT,
     "manifest.json": turn.MANIFEST_FORMAT,
+    SIGNATURE: SIGNATURE_FORMAT,
 }
 HEADINGS = {
     "study.json": "Field of study.json",
@@ -36,6 +42,7 @@ HEADINGS = {
     "turns/turn_0001_response.json": "Field of a response record",
     "evaluator.json": "Field of evaluator.json",
     "manifest.json": "Field of manifest.json",
+    SIGNATURE: "Field of signature.json",
 }
 
 
@@ -50,7 +57,7 @@ def fields_listed(heading: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A session of one exposure that ends in an oversize line, a fault."""
+    """A signed session of one exposure that ends in an oversize line, a fault."""
 
     def ends_badly(wire: Any) -> None:
         wire.write(exposes()(wire.read()))
@@ -59,7 +66,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         wire.read()
 
     case = Case(program=ends_badly)
-    return play_case(case, tmp_path_factory.mktemp("formats") / "session").folder
+    root = tmp_path_factory.mktemp("formats")
+    played = play_case(case, root / "session").folder
+    keys.make_key(root / "key", Filesystem())
+    sign_folder(constant_rig(), played, keys.read_signing_key(root / "key"))
+    return played
 
 
 def document(folder: Path, name: str) -> dict[str, Any]:
@@ -114,6 +125,15 @@ def test_the_root_of_the_chain_is_keyed_by_the_nonce(folder: Path) -> None:
     assert session["previous_sha256"] == root
     identifier = hmac.new(nonce, b"request 0", hashlib.sha256).hexdigest()[:32]
     assert session["message"]["request_id"] == identifier
+
+
+def test_a_signature_is_over_the_domain_and_the_manifest(folder: Path) -> None:
+    described = document(folder, SIGNATURE)
+    assert DOMAIN == b"probebench.manifest.v1\0"
+    assert len(DOMAIN) == 23
+    key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(described["public_key"]))
+    manifest = (folder / "manifest.json").read_bytes()
+    key.verify(bytes.fromhex(described["signature"]), b"probebench.manifest.v1\0" + manifest)
 
 
 def test_the_driver_waits_for_no_client_before_the_session_record_is_there(tmp_path: Path) -> None:
