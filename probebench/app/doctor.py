@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,14 +15,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from probebench.app.machine import Confinement, sandbox_for
 from probebench.app.printing import print_json, spelled
 from probebench.app.rig import machine_rig
 from probebench.host import folder_probes as disk
 from probebench.host import machine_probes as machine
 from probebench.host.filesystem import Filesystem
 from probebench.host.folder import is_folder
-from probebench.host.probing import Level, Place, Probe, System, broken
-from probebench.kernel.errors import ExitCode, HostError, OperatorError
+from probebench.host.probing import Finding, Level, Place, Probe, System, broken, sound
+from probebench.host.subprocess_channel import ClientCommand
+from probebench.kernel.errors import ExitCode, OperatorError, ProbebenchError
 from probebench.kernel.page import visible
 from probebench.kernel.turn import STUDY
 
@@ -51,6 +55,14 @@ class Row:
     promise: str
 
 
+def closed_sandbox(place: Place) -> Finding:
+    """A sandbox for a client, with a session in ``place``, passes its test of itself."""
+    (place.folder / STUDY).write_bytes(b"{}\n")
+    client = ClientCommand.parse(shlex.join([sys.executable, "-c", "pass"]))
+    sandbox = sandbox_for(client, Confinement(place.folder, config=None))
+    return sound(f"bwrap {sandbox.version}; what must be hidden is out of reach")
+
+
 PUBLISH = "a record is on the disk before anything depends on it"
 ONE_DRIVER = "a second driver in a folder is refused"
 PRIVATE = "other users and agents cannot read the hidden truth"
@@ -69,6 +81,7 @@ FOLDER_CHECKS = (
     Check("links not followed", disk.links_not_followed, "no file outside a folder is taken in"),
     Check("private modes", disk.private_modes, PRIVATE, needed=False),
     Check("letter case", disk.letter_case, "a file beside its case variant is found", needed=False),
+    Check("sandbox", closed_sandbox, "`--sandbox` keeps an agent from the truth", needed=False),
 )
 MACHINE_CHECKS = (
     Check("python", machine.python, "the suite runs"),
@@ -77,7 +90,6 @@ MACHINE_CHECKS = (
     Check("blas", machine.blas, "the same session gives the same bytes", needed=False),
     Check("clock", machine.clock, "deadlines are kept, and durations recorded"),
     Check("shielded driver", machine.shielded_driver, PRIVATE, needed=False),
-    Check("sandbox", machine.sandbox, "`session --sandbox` keeps an agent out", needed=False),
     Check("signatures", machine.signatures, "`keygen`, `sign`, `--public-key`", needed=False),
     Check("terminal", machine.terminal, "what is seen while a session runs", needed=False),
 )
@@ -135,7 +147,7 @@ def _folder_rows(place: Place) -> Iterator[Row]:
 def _row(check: Check, place: Place) -> Row:
     try:
         found = check.probe(place)
-    except (HostError, OSError, TimeoutExpired) as error:
+    except (ProbebenchError, OSError, TimeoutExpired) as error:
         found = broken(str(error))
     level = Level.NOTE if found.level is Level.FAILED and not check.needed else found.level
     return Row(check.name, level, found.seen, check.promise)

@@ -117,18 +117,6 @@ def shielded_driver(place: Place) -> Finding:
     return sound("other processes of the same user cannot read its memory")
 
 
-def sandbox(place: Place) -> Finding:
-    """Bubblewrap is there and works for this user."""
-    if place.system.which("bwrap") is None:
-        return broken("bubblewrap (bwrap) is not installed")
-    ran = place.system.run(
-        ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true"]
-    )
-    if ran.returncode != 0:
-        return broken(f"bubblewrap does not work here: {ran.stdout.strip()[:200]}")
-    return sound("bubblewrap works")
-
-
 def signatures(place: Place) -> Finding:
     """The extra ``sign`` is installed."""
     del place

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -71,10 +70,6 @@ class System:
     def monotonic(self) -> float:
         """Seconds since an arbitrary instant."""
         return time.monotonic()
-
-    def which(self, program: str) -> str | None:
-        """Where a program is on the path, or None."""
-        return shutil.which(program)
 
     def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run a command of the suite's own to its end; its two outputs come together."""

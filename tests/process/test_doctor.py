@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,24 @@ def test_a_machine_that_runs_these_tests_is_fit_for_sessions(tmp_path: Path) -> 
     assert (ran.returncode, found["healthy"]) == (0, True)
     assert ran.stderr == b""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sandbox_that_passes_its_test_of_itself_is_found(tmp_path: Path) -> None:
+    if subprocess.run(
+        ["sh", "-c", "bwrap --unshare-all --ro-bind / / true"], check=False, capture_output=True
+    ).returncode:
+        pytest.skip("bwrap (Debian's package bubblewrap) is not installed, or not allowed here")
+    rows = json.loads(run_forked("doctor", "--folder", tmp_path, "--json").stdout)["checks"]
+    (row,) = [row for row in rows if row["check"] == "sandbox"]
+    assert row["result"] == "ok", row["seen"]
+
+
+def test_without_bwrap_sessions_run_and_a_note_names_it(tmp_path: Path) -> None:
+    ran = run("doctor", "--folder", tmp_path, "--json", env={**os.environ, "PATH": str(tmp_path)})
+    rows = json.loads(ran.stdout)["checks"]
+    (row,) = [row for row in rows if row["check"] == "sandbox"]
+    assert (ran.returncode, row["result"]) == (0, "note")
+    assert "bwrap" in row["seen"]
 
 
 def test_a_pipe_gets_plain_lines(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from probebench.app import doctor
 from probebench.app.doctor import FOLDER_CHECKS, MACHINE_CHECKS, Row, examine
 from probebench.host.filesystem import Filesystem
 from probebench.host.probing import Level, System
-from probebench.kernel.errors import ExitCode, OperatorError
+from probebench.kernel.errors import ExitCode, OperatorError, SandboxUnavailableError
 from tests.environments.optical.protocol_page import table
 
 
@@ -30,8 +30,15 @@ class Quick(System):
     def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, self.code, "", "")
 
-    def which(self, program: str) -> str | None:
-        return None
+
+@pytest.fixture(autouse=True)
+def no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real one is tried in tests/process."""
+
+    def refuse(*_: object) -> None:
+        raise SandboxUnavailableError("the sandbox needs bwrap, which is not installed")
+
+    monkeypatch.setattr(doctor, "sandbox_for", refuse)
 
 
 class FsyncFails(Filesystem):
@@ -59,6 +66,7 @@ def test_what_a_session_needs_fails_and_what_it_does_not_is_a_note(tmp_path: Pat
     assert rows["lock between processes"].result is Level.FAILED
     assert rows["fsync of a folder"].result is Level.OK
     assert rows["sandbox"].result is Level.NOTE
+    assert "bwrap, which is not installed" in rows["sandbox"].seen
     assert list(tmp_path.iterdir()) == []
 
 

@@ -347,15 +347,10 @@ def test_missing_signatures_say_how_to_install_them(
 class Answers(System):
     """Every command that is run ends like this."""
 
-    def __init__(self, code: int, output: str = "", where: str | None = "somewhere") -> None:
-        self.code, self.output, self.where = code, output, where
-        self.ran: list[list[str]] = []
-
-    def which(self, program: str) -> str | None:
-        return self.where
+    def __init__(self, code: int, output: str = "") -> None:
+        self.code, self.output = code, output
 
     def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        self.ran.append([*command])
         return subprocess.CompletedProcess(command, self.code, self.output, "")
 
 
@@ -403,5 +398,4 @@ def test_the_system_is_this_one(tmp_path: Path) -> None:
     system = System()
     assert system.space(tmp_path).f_bavail > 0
     assert system.monotonic() <= time.monotonic()
-    assert system.which("no-such-program") is None
     assert system.python("print('a'); raise SystemExit(3)").returncode == 3
