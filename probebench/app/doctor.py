@@ -69,13 +69,18 @@ PRIVATE = "other users and agents cannot read the hidden truth"
 
 WRITABLE = "writable"
 FOLDER_CHECKS = (
-    Check("file system", disk.file_system, "what is known of its kind", needed=False),
+    Check(
+        "file system",
+        disk.file_system,
+        "records outlive a power loss, and locks hold",
+        needed=False,
+    ),
     Check("free space", disk.free_space, "a session is not cut off by a full disk"),
     Check("exclusive creation", disk.exclusive_creation, "no file is written by two drivers"),
     Check("hard links", disk.hard_links, "a published record is never replaced"),
     Check("fsync of a file", disk.fsync_of_a_file, PUBLISH),
     Check("fsync of a folder", disk.fsync_of_a_folder, PUBLISH),
-    Check("durable publish", disk.durable_publish, "two of them make the time of a turn"),
+    Check("durable publish", disk.durable_publish, "a turn waits for two of them"),
     Check("lock", disk.lock_within_a_process, ONE_DRIVER),
     Check("lock between processes", disk.lock_between_processes, ONE_DRIVER),
     Check("links not followed", disk.links_not_followed, "no file outside a folder is taken in"),

@@ -41,8 +41,9 @@ CAUTIONS = {
     "ntfs3": FOREIGN,
 }
 PROGRAM = "a program is behind it (FUSE), and fsync and locks are what that program makes of them"
-# With these, fsync returns before the disk has what it was given.
-HOLLOW = {"nobarrier", "barrier=0", "volatile", "nolock"}
+# With these, fsync returns before the disk has what it was given, or locks are
+# known to one machine alone.  Linux has spelled overlay's in two ways.
+HOLLOW = {"nobarrier", "barrier=0", "volatile", "fsync=volatile", "nolock"}
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,9 @@ def test_another_kind_is_a_concern(kind: str) -> None:
     assert concern(kind, "rw")
 
 
-@pytest.mark.parametrize("option", ["nobarrier", "barrier=0", "volatile", "nolock"])
+@pytest.mark.parametrize(
+    "option", ["nobarrier", "barrier=0", "volatile", "fsync=volatile", "nolock"]
+)
 def test_options_that_make_fsync_or_locks_hollow_are_named(option: str) -> None:
     assert option in concern("ext4", "rw", option)
 
