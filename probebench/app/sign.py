@@ -31,6 +31,11 @@ class Signed:
 
 def keygen(path: Path, printing: Printing) -> ExitCode:
     """Make a key: its private half in ``path``, its public one beside it."""
+    if os.path.lexists(path.parent / STUDY):
+        raise OperatorError(
+            f"the key {str(path)!r} would lie in a session folder, which is given away; "
+            "name a file elsewhere"
+        )
     key = key_sha256(keys.make_key(path, Filesystem()))
     private, public = spelled(path), spelled(keys.public_path(path))
     print_answer(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from probebench.host.filesystem import Filesystem
-from probebench.host.folder import FILE_FLAGS, opened_folder
+from probebench.host.folder import FILE_FLAGS, is_folder, opened_folder
 from probebench.kernel.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -71,12 +71,14 @@ def make_key(path: Path, filesystem: Filesystem) -> bytes:
     """Draw a key and write both halves durably, as PEM; neither replaces a file.
 
     The private half has mode 0600.  Returns the 32 bytes of the public one.
-    Raises OperatorError where either file exists, HostError.
+    Raises OperatorError where either file exists or the folder does not, HostError.
     """
     require_cryptography()
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    if not is_folder(path.parent):
+        raise OperatorError(f"there is no folder {str(path.parent)!r} for the key; make it")
     for file in (path, public_path(path)):
         if os.path.lexists(file):
             raise OperatorError(f"the file {str(file)!r} exists and is kept; give another name")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from probebench.app.entry import Entry
 from probebench.app.session import run_session
 from probebench.app.sign import sign_folder
 from probebench.app.signature import SIGNATURE
@@ -23,12 +24,13 @@ from probebench.app.verify import Verdict, verify_folder
 from probebench.host import keys
 from probebench.host.filesystem import Filesystem
 from probebench.kernel.canonical import decode, encode
-from probebench.kernel.episode import Ask
+from probebench.kernel.episode import Ask, Task
 from probebench.kernel.errors import ArtifactError, OperatorError
 from tests.environments.test_conformance import CASES
 from tests.faults.finished import edited, rechained, resealed, set_field
 from tests.journals import record_paths
 from tests.rigs import RepliesInProcess, constant_rig, folder_bytes
+from tests.toys.thermometer import Thermometer
 
 TOY = CASES["thermometer"]
 
@@ -146,6 +148,43 @@ def test_another_session_of_the_same_play_is_found_by_every_witness(
     rig = replace(constant_rig(), entropy=lambda count: b"\7" * count)
     TOY.run(tmp_path / "other", rig)
     assert kept.found_by(tmp_path / "other") == {"head", "key", "transcript"}
+
+
+@pytest.mark.parametrize(
+    ("name", "witness"), [("thermometer", "witness"), ("optical direct", "previous_record_sha256")]
+)
+def test_every_message_carries_the_digest_of_the_record_before_its_own(
+    name: str, witness: str, folder: Path
+) -> None:
+    CASES[name].run(folder)
+    paths = record_paths(folder)
+    sent = 0
+    for before, record in pairwise(paths):
+        message = decode(record.read_bytes()).get("message")
+        if message is not None:
+            assert message[witness] == sha256(before.read_bytes()).hexdigest(), record.name
+            sent += 1
+    assert sent == len([path for path in paths if "response" in path.name]) > 2
+
+
+# -- computations --------------------------------------------------------------------------
+
+
+class Flattering(Thermometer):
+    """An instrument whose computation was altered in memory."""
+
+    def run(self, task: Task) -> float:
+        return 99.0
+
+
+def test_an_altered_computation_passes_unless_it_is_run_again(folder: Path) -> None:
+    altered = constant_rig(entries={"thermometer": Entry(Flattering())})
+    TOY.run(folder, altered)
+    assert verify_folder(constant_rig(), folder).verified
+    failure = verify_folder(constant_rig(), folder, refit=True).failure
+    assert failure is not None
+    assert failure.artifact == "turns/turn_0005_response.json"
+    assert "run again gives another value" in str(failure)
 
 
 # -- transcripts ---------------------------------------------------------------------------

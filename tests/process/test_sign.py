@@ -136,6 +136,11 @@ def test_a_key_is_not_replaced(keys: Path) -> None:
     assert folder_bytes(keys) == before
 
 
+def test_a_key_is_not_made_within_a_session(finished: Path) -> None:
+    assert "elsewhere" in refused(2, "keygen", "--output", finished / "key")
+    assert not (finished / "key").exists()
+
+
 def test_a_new_key_is_told_as_a_document(tmp_path: Path) -> None:
     ran = run_forked("keygen", "--output", tmp_path / "key", "--json")
     found = json.loads(ran.stdout)

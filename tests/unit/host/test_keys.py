@@ -77,7 +77,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced_either(tmp_path: Path) ->
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="nowhere"):
+    with pytest.raises(OperatorError, match=r"no folder .*nowhere"):
         keys.make_key(tmp_path / "nowhere" / "key", Filesystem())
 
 
