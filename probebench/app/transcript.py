@@ -35,10 +35,7 @@ def read_transcript(path: Path) -> list[str]:
 
 def _digest(line: bytes, number: int) -> str:
     subject = f"line {number} of the transcript"
-    try:
-        return digest(parse_document(line, subject, max_bytes=MAX_LINE_BYTES, refuse=_refused))
-    except TypeError as error:  # such as an integer that no message can hold
-        raise _refused(subject, str(error)) from None
+    return digest(parse_document(line, subject, max_bytes=MAX_LINE_BYTES, refuse=_refused))
 
 
 def _refused(subject: str, sentence: str) -> OperatorError:

@@ -260,7 +260,8 @@ def test_a_message_beyond_the_end_is_refused(
         (b"{\n", "line 1 of the transcript is no message"),
         (b'{}\n{"a": 1, "a": 2}\n', "line 2"),
         (b"\xff\n", "line 1"),
-        (b"123456789012345678901234567890\n", "line 1"),
+        (b"18446744073709551616\n", "line 1"),
+        (b'"\\ud800"\n', "line 1"),
     ],
 )
 def test_a_file_that_is_no_transcript_is_the_operators_mistake(

@@ -141,6 +141,12 @@ def test_a_key_is_not_made_within_a_session(finished: Path) -> None:
     assert not (finished / "key").exists()
 
 
+def test_a_quiet_command_prints_nothing(tmp_path: Path) -> None:
+    ran = run_forked("keygen", "--output", tmp_path / "key", "--quiet")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+    assert (tmp_path / "key.pub").exists()
+
+
 def test_a_new_key_is_told_as_a_document(tmp_path: Path) -> None:
     ran = run_forked("keygen", "--output", tmp_path / "key", "--json")
     found = json.loads(ran.stdout)

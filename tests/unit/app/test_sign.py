@@ -8,12 +8,14 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from probebench.app import sign
 from probebench.app.sign import sign_folder
 from probebench.app.signature import SIGNATURE, Signature, signed_bytes
-from probebench.app.verify import Verdict, verify_folder
+from probebench.app.verify import Verdict, verify_folder, verify_store
 from probebench.host import keys
 from probebench.host.filesystem import Filesystem
 from probebench.host.keys import SigningKey
@@ -332,6 +334,22 @@ def test_the_folder_is_locked_from_verification_to_signature(
     steps = LockedMeanwhile(finished)
     sign_folder(constant_rig(steps), finished, key)
     assert steps.refused >= 5
+
+
+def test_a_manifest_that_changes_after_it_was_verified_is_not_signed(
+    finished: Path, key: SigningKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a program that asks for no lock."""
+
+    def verified_and_changed(*given: Any) -> Verdict:
+        verdict = verify_store(*given)
+        (finished / "manifest.json").write_bytes(b"{}\n")
+        return verdict
+
+    monkeypatch.setattr(sign, "verify_store", verified_and_changed)
+    with pytest.raises(ArtifactError, match="changed since it was verified"):
+        sign_folder(constant_rig(), finished, key)
+    assert not (finished / SIGNATURE).exists()
 
 
 # -- kills and full disks --------------------------------------------------------------------
