@@ -17,7 +17,6 @@ from rich.text import Text
 
 from probebench.app.machine import Confinement, sandbox_for
 from probebench.app.printing import print_json, spelled
-from probebench.app.rig import machine_rig
 from probebench.host import folder_probes as disk
 from probebench.host import machine_probes as machine
 from probebench.host.filesystem import Filesystem
@@ -102,7 +101,6 @@ MACHINE_CHECKS = (
 
 def doctor(folder: Path, *, as_json: bool) -> ExitCode:
     """Check this machine and the file system of ``folder``; print what holds."""
-    machine_rig()  # computes in one thread from here on, as a session does
     rows = examine(folder, Filesystem(), System())
     failed = [row.check for row in rows if row.result is Level.FAILED]
     if as_json:
@@ -152,7 +150,7 @@ def _folder_rows(place: Place) -> Iterator[Row]:
 def _row(check: Check, place: Place) -> Row:
     try:
         found = check.probe(place)
-    except (ProbebenchError, OSError, TimeoutExpired) as error:
+    except (ProbebenchError, ImportError, OSError, TimeoutExpired) as error:
         found = broken(str(error))
     level = Level.NOTE if found.level is Level.FAILED and not check.needed else found.level
     return Row(check.name, level, found.seen, check.promise)

@@ -80,8 +80,9 @@ def _version(name: str) -> str | None:
 
 
 def blas(place: Place) -> Finding:
-    """NumPy's BLAS computes in one thread."""
+    """NumPy's BLAS computes in one thread, once it is told to as in a session."""
     del place
+    runtime.use_one_thread()
     found = runtime.capture()["blas"]
     threads = {name: described["num_threads"] for name, described in found.items()}
     seen = ", ".join(

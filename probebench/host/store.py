@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -196,14 +197,16 @@ class Store:
                 self._filesystem.fsync_folder(folder, parent or ".")
 
     def discard_temporary(self, name: str) -> None:
-        """Remove what a killed publish of ``name`` left, if it left anything."""
+        """Remove the file that a killed publish of ``name`` left, if it left one."""
         parent, _, base = name.rpartition("/")
+        temporary = temporary_name(base)
         with self._folder(parent) as folder:
             try:
-                os.stat(temporary_name(base), dir_fd=folder, follow_symlinks=False)
+                found = os.stat(temporary, dir_fd=folder, follow_symlinks=False)
             except OSError:
                 return
-            self._filesystem.unlink(folder, temporary_name(base), name)
+            if stat.S_ISREG(found.st_mode):  # what is no file, no publish has left
+                self._filesystem.unlink(folder, temporary, name)
 
     def discard_temporaries(self) -> list[str]:
         """Remove what killed runs left half published; returns the names.

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
@@ -81,6 +82,15 @@ def test_a_folder_that_cannot_be_written_in_fails_and_the_machine_is_examined(
     assert rows[0].result is Level.FAILED
     assert "Read-only file system" in rows[0].seen
     assert [row.check for row in rows[1:]] == [check.name for check in MACHINE_CHECKS]
+
+
+def test_a_package_that_cannot_be_imported_is_a_row_and_not_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    rows = rows_by_name(examine(tmp_path, Filesystem(), Quick()))
+    assert rows["blas"].result is Level.NOTE
+    assert "threadpoolctl" in rows["blas"].seen
 
 
 def test_a_session_folder_is_not_written_in(tmp_path: Path) -> None:

@@ -386,6 +386,15 @@ def test_a_signature_that_a_kill_left_in_the_cache_is_made_durable(signed: Path)
     assert ("fsync_folder", ".") in steps.seen
 
 
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_what_no_signing_left_is_not_removed(kind: str, finished: Path, key: SigningKey) -> None:
+    stray = finished / ".signature.json.publishing"
+    stray.mkdir() if kind == "folder" else stray.symlink_to("study.json")
+    with pytest.raises(ArtifactError, match="does not belong"):
+        sign_folder(constant_rig(), finished, key)
+    assert os.path.lexists(stray)
+
+
 class Failing(Filesystem):
     def __init__(self, step: str) -> None:
         self.fatal = step

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given
+from hypothesis import strategies as st
 
 from probebench.app.signature import Signature, key_sha256, read_signature, signed_bytes
 from probebench.host.keys import is_signed_by
@@ -20,6 +22,8 @@ KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw()
 SIGNATURE = Signature(PUBLIC, KEY.sign(signed_bytes(MANIFEST)))
 DATA = encode(SIGNATURE.document(MANIFEST))
+FIELDS = {name: st.text() | st.just(value) for name, value in decode(DATA).items()}
+FIELDS["signature"] = st.text() | st.binary(min_size=64, max_size=64).map(bytes.hex)
 
 
 def refusal(data: bytes, manifest: bytes = MANIFEST) -> str:
@@ -90,3 +94,19 @@ def test_a_document_of_another_shape_is_refused(
 @pytest.mark.parametrize("data", [b"", b"[]\n", b"null\n", b"{}", DATA[:-1], DATA + b"\n"])
 def test_bytes_that_are_no_document_are_refused(data: bytes) -> None:
     assert "cannot be read" in refusal(data)
+
+
+ANY_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.text()
+    | st.binary().map(bytes.hex),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(sorted(FIELDS)), inner),
+    max_leaves=12,
+)
+
+
+@given(data=st.binary() | ANY_JSON.map(encode) | st.fixed_dictionaries(FIELDS).map(encode))
+def test_whatever_stands_there_is_refused_by_its_name(data: bytes) -> None:
+    refusal(data)

@@ -52,7 +52,6 @@ PORTABLE = [
 
 @pytest.mark.parametrize("probe", PORTABLE, ids=lambda probe: probe.__name__)
 def test_a_probe_passes_where_the_tests_run(probe: Probe, tmp_path: Path) -> None:
-    runtime.use_one_thread()
     found = report(probe, Place(tmp_path))
     assert found.level is Level.OK, found.seen
 
