@@ -75,7 +75,9 @@ class LiveView:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._live.stop()
+        # A terminal that is gone must not take the place of the hang-up that says so.
+        with suppress(OSError):
+            self._live.stop()
 
     def opened(self, charge: Charge) -> None:
         """Count what opening the episode spent."""

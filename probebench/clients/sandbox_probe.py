@@ -8,6 +8,7 @@ standard library, so that it runs wherever a Python does.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
@@ -20,6 +21,7 @@ from typing import Any
 
 # The sandbox's own init, the probe, and a shell that may stand between them.
 MOST_PROCESSES = 3
+CLONE_NEWUSER = 0x10000000
 # One that names a program for root to run, and one that does not matter.
 SETTINGS = ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/swappiness")
 
@@ -29,7 +31,7 @@ def reached(spec: dict[str, Any]) -> Iterator[str]:
 
     spec: "hidden", paths that exist outside; "port" and "abstract", a TCP port
     of loopback and a name of a Unix socket on which somebody listens outside;
-    "writable", the folders that may be written; "limits", by resource name.
+    "scratch", bytes by folder that may be written; "limits", by resource name.
     """
     yield from (f"the hidden path {path}" for path in spec["hidden"] if _sees(path))
     if _connects(socket.AF_INET, ("127.0.0.1", spec["port"])):
@@ -43,8 +45,13 @@ def reached(spec: dict[str, Any]) -> Iterator[str]:
         if _writes(Path(folder)):
             yield f"writing in {folder}"
     yield from (f"the kernel's setting {path}" for path in SETTINGS if _opens_to_write(path))
-    if not all(_writes(Path(folder)) for folder in spec["writable"]):
-        yield f"no working folder: one of {', '.join(spec['writable'])} cannot be written"
+    for folder, most in spec["scratch"].items():
+        if not _writes(Path(folder)):
+            yield f"no room: {folder} cannot be written"
+        elif _size(folder) > most:
+            yield f"more than {most} bytes in {folder}"
+    if _makes_namespaces():
+        yield "namespaces of its own making"
     if _capabilities():
         yield "capabilities"
     for name, most in spec["limits"].items():
@@ -82,6 +89,18 @@ def _opens_to_write(path: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def _size(folder: str) -> int:
+    found = os.statvfs(folder)
+    return found.f_blocks * found.f_frsize
+
+
+def _makes_namespaces() -> bool:
+    child = os.fork()
+    if child == 0:
+        os._exit(ctypes.CDLL(None).unshare(CLONE_NEWUSER) != 0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def _capabilities() -> bool:

@@ -219,7 +219,7 @@ class ClientProcess:
         """
         ended = self.exits_before(time.monotonic() + BEGIN_GRACE_S, NoSignals())
         if ended and not self._quarters.begun():
-            reason = self.last_words.strip() or "it says nothing"
+            reason = self.last_words.strip() or "what it said is in the file for standard error"
             raise SandboxUnavailableError(
                 f"the sandbox did not start the client ({reason}); continue with --resume"
             )

@@ -17,6 +17,7 @@ from probebench.host.sandbox import (
     MAX_FILE_BYTES,
     MAX_OPEN_FILES,
     SCRATCH,
+    SCRATCH_BYTES,
     Sandbox,
 )
 from probebench.host.sandbox_view import Hidden
@@ -52,7 +53,7 @@ def require_closed(sandbox: Sandbox, program: str, hidden: Hidden) -> None:
             "hidden": [*places, *private],
             "port": port,
             "abstract": abstract,
-            "writable": list(SCRATCH),
+            "scratch": dict.fromkeys(SCRATCH, SCRATCH_BYTES),
             "limits": LIMITS,
         }
         answer = _probed(sandbox, hidden.package / PROBE, spec)
