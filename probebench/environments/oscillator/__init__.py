@@ -1,0 +1,1 @@
+"""Proposing gene-circuit topologies that oscillate."""
