@@ -16,7 +16,9 @@ Coefficients = Annotated[list[float], Field(min_length=6, max_length=6)]
 Covariance = Annotated[list[Coefficients], Field(min_length=6, max_length=6)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
-StartStatus = Literal["converged", "iteration_limit", "stalled", "outside_bound", "not_finite"]
+StartStatus = Literal[
+    "converged", "joined", "iteration_limit", "stalled", "outside_bound", "not_finite"
+]
 
 
 class EstimatorDisclosure(ClosedModel):
@@ -32,6 +34,10 @@ class EstimatorDisclosure(ClosedModel):
     gradient_tolerance_per_nm: float
     initial_trust_radius_nm: float
     max_trust_radius_nm: float
+    joining_distance_nm: float = Field(
+        description="A run that comes this near to a minimum that an earlier run has found ends "
+        "there, as the minimum is the same one."
+    )
     other_basins_within_log_likelihood: float
     tie_within_log_likelihood: float
     needs: str
@@ -50,14 +56,19 @@ class StartDiagnostics(ClosedModel):
         description="Negative log-likelihood at the end, on the scale of negative_log_likelihood."
     )
     gradient_norm_per_nm: float | None = Field(
-        description="Euclidean norm of the objective's gradient at the end."
+        description="Euclidean norm of the objective's gradient at the end; null also for a run "
+        "that joined another."
     )
     iterations: int = Field(ge=0, description="Trust-region steps tried.")
     status: StartStatus = Field(
-        description="converged: the gradient norm is below the tolerance; iteration_limit: the "
-        "allowance ran out; stalled: no step promised an improvement; outside_bound: a coefficient "
-        "ended beyond the bound; not_finite: the objective overflowed.  Only converged runs are "
-        "eligible for the estimate."
+        description="converged: the gradient norm is below the tolerance; joined: the run came "
+        "near to the minimum of the start joined_start_index; iteration_limit: the allowance ran "
+        "out; stalled: no step promised an improvement; outside_bound: a coefficient ended beyond "
+        "the bound; not_finite: the objective overflowed.  Only converged runs are eligible for "
+        "the estimate."
+    )
+    joined_start_index: int | None = Field(
+        description="The earlier start whose minimum the run came near to; null unless joined."
     )
 
 

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from probebench.environments.optical.camera import Calibration, Frame
-from probebench.environments.optical.likelihood import Likelihood, LikelihoodPoint
+from probebench.environments.optical.likelihood import Likelihood
 from probebench.environments.optical.propagation import Reals, one_blas_thread
+from probebench.environments.optical.search import Run, run_from
 from probebench.environments.optical.starts import (
     BASIN_LOG_LIKELIHOOD,
     CAMERA_SCORE,
-    COEFFICIENT_BOUND_NM,
-    INITIAL_TRUST_RADIUS_NM,
-    ITERATIONS_PER_START,
-    MAX_TRUST_RADIUS_NM,
-    SAME_MINIMUM_SIGMA,
     TIE_LOG_LIKELIHOOD,
-    gradient_tolerance_per_nm,
     starts_opd_nm,
-    wavelength_scale,
 )
 from probebench.kernel.canonical import digest
-from probebench.wire.optical_fit import Fallback, Fit, OtherBasin, StartDiagnostics, StartStatus
+from probebench.wire.optical_fit import Fallback, Fit, OtherBasin
 
 Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
 Frames = Sequence[Frame]
@@ -55,104 +48,21 @@ def fit(calibration: Calibration, frames_e: Frames, commands_opd_nm: Commands) -
     """
     with one_blas_thread():
         likelihood = likelihood_of(calibration, frames_e, commands_opd_nm)
-        runs = [_run(likelihood, start, calibration) for start in starts_opd_nm(calibration)]
+        runs: list[Run] = []
+        for start in starts_opd_nm(calibration):
+            runs.append(run_from(likelihood, start, calibration, runs))
         return report(calibration, frames_e, commands_opd_nm, runs)
 
 
-# -- one start -----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Run:
-    """One start's run: where it ended, or None for both where a number was not finite."""
-
-    start_opd_nm: Reals
-    end_opd_nm: Reals | None
-    point: LikelihoodPoint | None
-    iterations: int
-    status: StartStatus
-
-    def diagnostics(self) -> StartDiagnostics:
-        """The run as the result reports it."""
-        end, point = self.end_opd_nm, self.point
-        return StartDiagnostics(
-            start_opd_nm=self.start_opd_nm.tolist(),
-            end_opd_nm=None if end is None else end.tolist(),
-            objective=None if point is None else point.objective,
-            gradient_norm_per_nm=None if point is None else point.gradient_norm,
-            iterations=self.iterations,
-            status=self.status,
-        )
-
-
-class _NotFiniteError(ArithmeticError):
-    """The objective or a derivative overflowed."""
-
-
 def likelihood_of(
-    calibration: Calibration, frames_e: Frames, commands_opd_nm: Commands
+    calibration: Calibration,
+    frames_e: Frames,
+    commands_opd_nm: Commands,
+    dtype: type[np.floating] = np.float32,
 ) -> Likelihood:
     """The likelihood that a fit of these images maximises."""
-    return Likelihood(calibration, np.array(frames_e, float), np.array(commands_opd_nm, float))
-
-
-def _run(likelihood: Likelihood, start_opd_nm: Vector, calibration: Calibration) -> Run:
-    # Over a second to import, and only a fit needs it.
-    from scipy.optimize import minimize
-
-    def at(incident_opd_nm: Any) -> LikelihoodPoint:
-        point = likelihood.at(incident_opd_nm)
-        if not point.finite:
-            raise _NotFiniteError
-        return point
-
-    def objective(incident_opd_nm: Any, *_: Any, **__: Any) -> float:
-        return at(incident_opd_nm).objective
-
-    def gradient(incident_opd_nm: Any, *_: Any, **__: Any) -> Any:
-        return at(incident_opd_nm).gradient
-
-    def fisher(incident_opd_nm: Any, *_: Any, **__: Any) -> Any:
-        return at(incident_opd_nm).fisher
-
-    scale = wavelength_scale(calibration)
-    tolerance = gradient_tolerance_per_nm(calibration)
-    options: Any = {
-        "maxiter": ITERATIONS_PER_START,
-        "gtol": tolerance,
-        "initial_trust_radius": INITIAL_TRUST_RADIUS_NM * scale,
-        "max_trust_radius": MAX_TRUST_RADIUS_NM * scale,
-    }
-    try:
-        with np.errstate(all="ignore"):
-            result: Any = minimize(
-                objective,
-                start_opd_nm,
-                method="trust-exact",
-                jac=gradient,
-                hess=fisher,
-                options=options,
-            )
-            point = at(result.x)
-    except (_NotFiniteError, np.linalg.LinAlgError, ValueError):
-        # ValueError: scipy refuses a Hessian whose factors are not finite.
-        return Run(start_opd_nm, None, None, 0, "not_finite")
-    status = end_status(result.x, point.gradient_norm, result.nit, tolerance)
-    return Run(start_opd_nm, result.x, point, int(result.nit), status)
-
-
-def end_status(
-    end_opd_nm: Reals, gradient_norm_per_nm: float, iterations: int, tolerance_per_nm: float
-) -> StartStatus:
-    """How a run ended, from where and after how many iterations it did."""
-    if np.max(np.abs(end_opd_nm)) > COEFFICIENT_BOUND_NM:
-        return "outside_bound"
-    if gradient_norm_per_nm < tolerance_per_nm:
-        return "converged"
-    return "iteration_limit" if iterations >= ITERATIONS_PER_START else "stalled"
-
-
-# -- all starts ------------------------------------------------------------------
+    frames, commands = np.array(frames_e, float), np.array(commands_opd_nm, float)
+    return Likelihood(calibration, frames, commands, dtype)
 
 
 def report(
@@ -168,15 +78,15 @@ def report(
         "starts": [run.diagnostics() for run in runs],
         "fallback": fallback,
     }
-    best, failure = _best(runs)
+    best = _best(runs)
     if best is None:
-        return Fit(
-            **_NO_ESTIMATE,
-            **common,
-            failure=failure,
-            suggested_command_opd_nm=fallback.command_opd_nm,
-        )
-    end_opd_nm, point = _end(runs[best])
+        failure = "no start converged within its iterations and the coefficient bound"
+        return _failed(failure, common)
+    end_opd_nm = _end(runs[best])
+    exact = likelihood_of(calibration, frames_e, commands_opd_nm, np.float64)
+    fisher = exact.at(end_opd_nm).fisher
+    if not np.linalg.cond(fisher) < MAX_CONDITION:
+        return _failed("the Fisher matrix at the least objective is singular", common)
     bound = calibration.command_bound_nm
     suggested = np.clip(end_opd_nm, -bound, bound)
     return Fit(
@@ -185,13 +95,18 @@ def report(
         estimate_opd_nm=end_opd_nm.tolist(),
         suggested_command_opd_nm=suggested.tolist(),
         suggested_command_clipped=bool(np.any(suggested != end_opd_nm)),
-        covariance_nm2=np.linalg.inv(point.fisher).tolist(),
-        negative_log_likelihood=point.objective,
-        misfit_sigma=point.misfit_sigma,
+        covariance_nm2=np.linalg.inv(fisher).tolist(),
+        negative_log_likelihood=_objective(runs[best]),
+        misfit_sigma=exact.misfit_sigma(end_opd_nm),
         estimate_start_index=best,
         other_basins=_other_basins(runs, best),
         **common,
     )
+
+
+def _failed(failure: str, common: dict[str, Any]) -> Fit:
+    suggested = common["fallback"].command_opd_nm
+    return Fit(**_NO_ESTIMATE, **common, failure=failure, suggested_command_opd_nm=suggested)
 
 
 _NO_ESTIMATE: dict[str, Any] = {
@@ -206,53 +121,43 @@ _NO_ESTIMATE: dict[str, Any] = {
 }
 
 
-def _end(run: Run) -> tuple[Reals, LikelihoodPoint]:
-    if run.end_opd_nm is None or run.point is None:
+def _end(run: Run) -> Reals:
+    if run.end_opd_nm is None:
         raise ValueError("a run that met a number which is not finite has no end")
-    return run.end_opd_nm, run.point
+    return run.end_opd_nm
 
 
-def _best(runs: list[Run]) -> tuple[int | None, str]:
+def _objective(run: Run) -> float:
+    if run.objective is None:
+        raise ValueError("a run that met a number which is not finite has no objective")
+    return run.objective
+
+
+def _best(runs: list[Run]) -> int | None:
     """The start of the estimate: the first whose end ties with the least objective."""
-    eligible = {index: _end(run)[1] for index, run in enumerate(runs) if run.status == "converged"}
-    if not eligible:
-        return None, "no start converged within its iterations and the coefficient bound"
-    least = min(point.objective for point in eligible.values())
-    best = next(i for i, p in eligible.items() if p.objective <= least + TIE_LOG_LIKELIHOOD)
-    if not np.linalg.cond(eligible[best].fisher) < MAX_CONDITION:
-        return None, "the Fisher matrix at the least objective is singular"
-    return best, ""
+    converged = [(index, run) for index, run in enumerate(runs) if run.status == "converged"]
+    if not converged:
+        return None
+    least = min(_objective(run) for _, run in converged)
+    return next(i for i, run in converged if _objective(run) <= least + TIE_LOG_LIKELIHOOD)
 
 
 def _other_basins(runs: list[Run], best: int) -> list[OtherBasin]:
-    least_objective = _end(runs[best])[1].objective
-    minima: list[tuple[Reals, LikelihoodPoint, list[int]]] = [(*_end(runs[best]), [])]
-    for index, run in enumerate(runs):
-        if run.status != "converged":
-            continue
-        end, point = _end(run)
-        for minimum, there, indices in minima:
-            if _sigmas(end - minimum, there) <= SAME_MINIMUM_SIGMA:
-                indices.append(index)
-                break
-        else:
-            minima.append((end, point, [index]))
+    # Every run that converged found another minimum: those that came near to
+    # one that was known have joined it.
     return [
         OtherBasin(
-            opd_nm=minimum.tolist(),
+            opd_nm=_end(run).tolist(),
             # Ties are taken in the order of the starts, so one may lie lower.
             log_likelihood_distance=max(0.0, distance),
             tie=abs(distance) <= TIE_LOG_LIKELIHOOD,
-            start_indices=indices,
+            start_indices=[i for i, other in enumerate(runs) if index in (i, other.joined)],
         )
-        for minimum, there, indices in minima[1:]
-        if (distance := there.objective - least_objective) <= BASIN_LOG_LIKELIHOOD
+        for index, run in enumerate(runs)
+        if run.status == "converged"
+        and index != best
+        and (distance := _objective(run) - _objective(runs[best])) <= BASIN_LOG_LIKELIHOOD
     ]
-
-
-def _sigmas(step_nm: Reals, there: LikelihoodPoint) -> float:
-    """Length of a step in standard deviations of the estimate there."""
-    return float(np.sqrt(step_nm @ there.fisher @ step_nm))
 
 
 def camera_fallback(

@@ -9,6 +9,7 @@ import numpy as np
 from probebench.environments.optical.camera import Calibration, calibration
 from probebench.environments.optical.config import OpticalConfig
 from probebench.environments.optical.fixture import Instrument, incident_opd_nm
+from probebench.environments.optical.linearisation import psf_and_jacobian
 from probebench.environments.optical.propagation import Reals, one_blas_thread
 from probebench.kernel.canonical import Json
 
@@ -64,7 +65,7 @@ def fisher_information(camera: Calibration, residuals_opd_nm: Sequence[Reals]) -
     is taken as 1/v + s^4 / (2 v^4): exact for a Poisson count (s = 0), and the
     information of a Gaussian with mean m and variance v where s^2 dominates.
     """
-    psf, jacobian = camera.optics.psf_and_jacobian(np.array(residuals_opd_nm))
+    psf, jacobian = psf_and_jacobian(camera.optics, np.array(residuals_opd_nm))
     derivative = camera.photons_per_exposure * jacobian
     variance = camera.photons_per_exposure * psf + camera.read_noise_e**2
     information = 1 / variance + camera.read_noise_e**4 / (2 * variance**4)

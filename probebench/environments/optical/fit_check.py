@@ -9,7 +9,6 @@ iterations it took, and that a run met a number that is not finite.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -17,14 +16,13 @@ from probebench.environments.optical.camera import Calibration
 from probebench.environments.optical.estimator import (
     Commands,
     Frames,
-    Run,
-    end_status,
     likelihood_of,
     observations_digest,
     report,
 )
 from probebench.environments.optical.likelihood import Likelihood, LikelihoodPoint
 from probebench.environments.optical.propagation import Reals, one_blas_thread
+from probebench.environments.optical.search import Run, end_status, joined_run
 from probebench.environments.optical.starts import (
     ITERATIONS_PER_START,
     gradient_tolerance_per_nm,
@@ -35,6 +33,7 @@ from probebench.wire.optical_fit import Fallback, Fit, StartDiagnostics
 # What another processor's arithmetic changes stays far below these.
 RELATIVE_TOLERANCE = 1e-6
 ABSOLUTE_TOLERANCE = 1e-9
+GRADIENT_RELATIVE_TOLERANCE = 1e-5  # derivatives have seven digits
 GRADIENT_TOLERANCE = 0.1  # of the gradient norm at which a run has converged
 COVARIANCE_TOLERANCE = 1e-4
 
@@ -64,27 +63,46 @@ def check_fit(
         raise ValueError("its starts are not the disclosed ones")
     with one_blas_thread(), np.errstate(all="ignore"):
         likelihood = likelihood_of(calibration, frames_e, commands_opd_nm)
-        tolerance = gradient_tolerance_per_nm(calibration)
-        runs = [_run(likelihood, i, run, tolerance) for i, run in enumerate(saved.starts)]
+        runs: list[Run] = []
+        for index, run in enumerate(saved.starts):
+            runs.append(_run(likelihood, index, run, calibration, runs))
         expected = report(calibration, frames_e, commands_opd_nm, runs)
     _compare(expected, saved)
 
 
 def _run(
-    likelihood: Likelihood, index: int, saved: StartDiagnostics, tolerance_per_nm: float
+    likelihood: Likelihood,
+    index: int,
+    saved: StartDiagnostics,
+    calibration: Calibration,
+    earlier: list[Run],
 ) -> Run:
     """Make a run again from its saved end.  Raises ValueError where the end belies it."""
-    start = np.array(saved.start_opd_nm)
+    start, status = np.array(saved.start_opd_nm), saved.status
     if saved.end_opd_nm is None:
-        run = Run(start, None, None, 0, "not_finite")
+        run = Run(start, 0, "not_finite")
         if saved != run.diagnostics():
             raise ValueError(f"start {index} has no end, but figures or a status that need one")
         return run
-    end = np.array(saved.end_opd_nm)
-    objective = _check_end(likelihood.at(end), end, index, saved, tolerance_per_nm)
+    end, objective = np.array(saved.end_opd_nm), saved.objective
+    if objective is None or not _close(likelihood.objective(end), objective):
+        raise ValueError(f"the objective of start {index} is not that of its end")
+    if saved.iterations > ITERATIONS_PER_START:
+        raise ValueError(f"start {index} has more iterations than the allowance")
+    if saved.joined_start_index != joined_run(end, earlier, calibration):
+        raise ValueError(f"start {index} misstates which earlier minimum it ended near")
     # The saved objective decides, or its last bits could make another choice.
-    point = replace(likelihood.at(end), objective=objective)
-    return Run(start, end, point, saved.iterations, saved.status)
+    if saved.joined_start_index is not None:
+        run = Run(
+            start, saved.iterations, "joined", end, objective, joined=saved.joined_start_index
+        )
+    else:
+        point = likelihood.at(end)
+        _check_end(point, end, index, saved, calibration)
+        run = Run(start, saved.iterations, status, end, objective, point)
+    if (status, saved.gradient_norm_per_nm is None) != (run.status, run.point is None):
+        raise ValueError(f"the status of start {index} is not that of its end")
+    return run
 
 
 def _check_end(
@@ -92,24 +110,19 @@ def _check_end(
     end: Reals,
     index: int,
     saved: StartDiagnostics,
-    tolerance_per_nm: float,
-) -> float:
-    """Return the saved objective of a run that ended, once its end bears out its figures."""
-    objective, gradient_norm = saved.objective, saved.gradient_norm_per_nm
-    if objective is None or not _close(point.objective, objective):
-        raise ValueError(f"the objective of start {index} is not that of its end")
+    calibration: Calibration,
+) -> None:
+    gradient_norm = saved.gradient_norm_per_nm
+    tolerance = gradient_tolerance_per_nm(calibration)
     if gradient_norm is None or not math.isclose(
         point.gradient_norm,
         gradient_norm,
-        rel_tol=RELATIVE_TOLERANCE,
-        abs_tol=GRADIENT_TOLERANCE * tolerance_per_nm,
+        rel_tol=GRADIENT_RELATIVE_TOLERANCE,
+        abs_tol=GRADIENT_TOLERANCE * tolerance,
     ):
         raise ValueError(f"the gradient norm of start {index} is not that of its end")
-    if saved.iterations > ITERATIONS_PER_START:
-        raise ValueError(f"start {index} has more iterations than the allowance")
-    if saved.status != end_status(end, gradient_norm, saved.iterations, tolerance_per_nm):
+    if saved.status != end_status(end, gradient_norm, saved.iterations, tolerance):
         raise ValueError(f"the status of start {index} is not that of its end")
-    return objective
 
 
 def _compare(expected: Fit, saved: Fit) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 Grid: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 Mask: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+Terms: TypeAlias = dict[tuple[int, int], float]  # coefficient of each power of (y, x)
 Stack: TypeAlias = np.ndarray[tuple[int, int, int], np.dtype[np.float64]]
 
 NOLL_INDICES = (4, 5, 6, 7, 8, 9)
@@ -22,6 +23,17 @@ MODE_NAMES = (
     "vertical coma",
     "horizontal coma",
     "vertical trefoil",
+)
+
+# Powers (of y, of x) of the terms of each mode, all of one parity: Noll's
+# polynomials and what orthogonality on an obscured pupil adds to them.
+MODE_TERMS = (
+    ((0, 0), (2, 0), (0, 2)),
+    ((1, 1),),
+    ((2, 0), (0, 2)),
+    ((1, 0), (3, 0), (1, 2)),
+    ((0, 1), (0, 3), (2, 1)),
+    ((1, 0), (3, 0), (1, 2)),
 )
 
 
@@ -62,6 +74,23 @@ def orthonormal_modes(samples: int, obscuration: float) -> Stack:
     modes = np.zeros((len(NOLL_INDICES), samples, samples))
     modes[:, mask] = basis[3:]
     return modes
+
+
+def polynomial_coefficients(modes: Stack, obscuration: float) -> list[Terms]:
+    """Coefficient of each of a mode's terms, in powers of pupil radii.
+
+    modes: (6, samples, samples) of ``orthonormal_modes``; they are polynomials
+        on the open pupil, so that the least squares have no residual.
+    """
+    samples = modes.shape[-1]
+    x, y = pupil_coordinates(samples)
+    mask = pupil_mask(samples, obscuration)
+    coefficients = []
+    for mode, terms in zip(modes, MODE_TERMS, strict=True):
+        powers = np.stack([y[mask] ** of_y * x[mask] ** of_x for of_y, of_x in terms], axis=1)
+        solution = np.linalg.lstsq(powers, mode[mask], rcond=None)[0]
+        coefficients.append(dict(zip(terms, map(float, solution), strict=True)))
+    return coefficients
 
 
 def _noll_1_to_9(

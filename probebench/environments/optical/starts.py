@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from probebench.environments.optical.camera import Calibration
+from probebench.environments.optical.linearisation import psf_and_jacobian
 from probebench.environments.optical.propagation import Reals, one_blas_thread
 from probebench.wire.optical_fit import EstimatorDisclosure
 
@@ -28,12 +29,13 @@ ITERATIONS_PER_START = 30
 # Of the root of the information that one exposure carries: a run that ends so
 # is within a small fraction of a standard deviation of its minimum.
 GRADIENT_TOLERANCE = 1e-4
-INITIAL_TRUST_RADIUS_NM = 50.0
+INITIAL_TRUST_RADIUS_NM = 100.0
 MAX_TRUST_RADIUS_NM = 200.0
+# A fifth of a radian of phase.  Over such a distance images are all but linear
+# in the coefficients, so that no second minimum can lie within it.
+JOINING_DISTANCE_NM = 25.0
 BASIN_LOG_LIKELIHOOD = 10.0
 TIE_LOG_LIKELIHOOD = 1e-3
-# Ends that the images could not tell apart if both were stationary.
-SAME_MINIMUM_SIGMA = 0.1
 CAMERA_SCORE = "unbiased_sharpness"
 
 
@@ -60,7 +62,7 @@ def gradient_tolerance_per_nm(calibration: Calibration) -> float:
     """
     residual_opd_nm = starts_opd_nm(calibration)[1]
     with one_blas_thread():
-        psf, jacobian = calibration.optics.psf_and_jacobian(residual_opd_nm)
+        psf, jacobian = psf_and_jacobian(calibration.optics, residual_opd_nm)
     photons = calibration.photons_per_exposure
     variance = (photons * psf + calibration.read_noise_e**2).ravel()
     derivative = photons * jacobian.reshape(6, -1)
@@ -77,13 +79,14 @@ def disclosure(calibration: Calibration) -> EstimatorDisclosure:
         method="maximum likelihood over all acquired images: electrons + read_noise_e^2 taken as "
         "Poisson of the expected electrons + read_noise_e^2; exact gradient, expected Fisher "
         "matrix as Hessian",
-        solver="scipy.optimize.minimize(method='trust-exact') from each start",
+        solver="scipy.optimize.minimize(method='dogleg') from each start in turn",
         starts_opd_nm=starts_opd_nm(calibration).tolist(),
         coefficient_bound_nm=COEFFICIENT_BOUND_NM,
         iterations_per_start=ITERATIONS_PER_START,
         gradient_tolerance_per_nm=gradient_tolerance_per_nm(calibration),
         initial_trust_radius_nm=INITIAL_TRUST_RADIUS_NM * scale,
         max_trust_radius_nm=MAX_TRUST_RADIUS_NM * scale,
+        joining_distance_nm=JOINING_DISTANCE_NM * scale,
         other_basins_within_log_likelihood=BASIN_LOG_LIKELIHOOD,
         tie_within_log_likelihood=TIE_LOG_LIKELIHOOD,
         needs="images under at least two distinct commands; even so, convergence does not show "

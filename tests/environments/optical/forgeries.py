@@ -86,8 +86,40 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     ),
     "an objective left out": (put("starts", 3, "objective", value=None), "objective of start 3"),
     "a gradient": (
-        put("starts", 3, "gradient_norm_per_nm", value=lambda v: v + 1e-4),
-        "gradient norm of start 3",
+        put("starts", 0, "gradient_norm_per_nm", value=lambda v: v + 1e-4),
+        "gradient norm of start 0",
+    ),
+    "a gradient left out": (
+        put("starts", 0, "gradient_norm_per_nm", value=None),
+        "gradient norm of start 0",
+    ),
+    "a gradient of a run that joined": (
+        put("starts", 3, "gradient_norm_per_nm", value=1e-9),
+        "status of start 3",
+    ),
+    "another minimum joined": (
+        put("starts", 3, "joined_start_index", value=1),
+        "start 3 misstates which earlier minimum",
+    ),
+    "a run that joined none": (
+        put("starts", 3, "joined_start_index", value=None),
+        "start 3 misstates which earlier minimum",
+    ),
+    "a run that claims to have joined": (
+        every(
+            put("starts", 0, "status", value="joined"),
+            put("starts", 0, "gradient_norm_per_nm", value=None),
+            put("starts", 0, "joined_start_index", value=1),
+        ),
+        "start 0 misstates which earlier minimum",
+    ),
+    "a run that joined said to have converged": (
+        put("starts", 3, "status", value="converged"),
+        "status of start 3",
+    ),
+    "the status of a run that converged": (
+        put("starts", 0, "status", value="stalled"),
+        "status of start 0",
     ),
     "a status": (put("starts", 3, "status", value="stalled"), "status of start 3"),
     "a status without an end": (

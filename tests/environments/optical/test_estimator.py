@@ -125,13 +125,56 @@ def test_every_start_reports_where_and_how_it_ended(found: Fit) -> None:
         np.array(frames(SMALL, INCIDENT_OPD_NM, COMMANDS_OPD_NM, 1)),
         np.array(COMMANDS_OPD_NM),
     )
-    assert "converged" in {run.status for run in found.starts}
+    assert {run.status for run in found.starts} == {"converged", "joined"}
     for run in found.starts:
         with one_blas_thread():
             point = likelihood.at(np.array(run.end_opd_nm))
         assert run.objective == pytest.approx(point.objective, rel=1e-12)
-        assert run.gradient_norm_per_nm == pytest.approx(point.gradient_norm, abs=1e-9)
+        if run.status == "converged":
+            assert run.gradient_norm_per_nm == pytest.approx(point.gradient_norm, abs=1e-9)
         assert 0 < run.iterations <= 30
+
+
+def test_a_run_that_comes_near_to_an_earlier_minimum_joins_it(found: Fit) -> None:
+    distance_nm = disclosure(SMALL).joining_distance_nm
+    for index, run in enumerate(found.starts):
+        end = np.array(run.end_opd_nm)
+        near = [
+            i
+            for i, earlier in enumerate(found.starts[:index])
+            if earlier.status == "converged"
+            and np.linalg.norm(end - np.array(earlier.end_opd_nm)) < distance_nm
+        ]
+        assert (run.status == "joined") == bool(near)
+        assert run.joined_start_index == (near[0] if near else None)
+        assert (run.gradient_norm_per_nm is None) == bool(near)
+
+
+@pytest.mark.parametrize("photons", [300, 30_000])
+def test_a_run_that_joined_would_have_ended_in_the_minimum_that_it_joined(
+    photons: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    camera = replace(SMALL, photons_per_exposure=photons)
+    truths = [wavefront(seed, 60 + 10 * seed) for seed in range(12)]
+    joining = [fitted(truth, camera, seed) for seed, truth in enumerate(truths)]
+    search = "probebench.environments.optical.search"
+    monkeypatch.setattr(f"{search}.JOINING_DISTANCE_NM", 0.0)
+    # A run may join in its last iterations.
+    monkeypatch.setattr(f"{search}.ITERATIONS_PER_START", 60)
+    alone = [fitted(truth, camera, seed) for seed, truth in enumerate(truths)]
+    joined = 0
+    for short, whole in zip(joining, alone, strict=True):
+        sigma = np.sqrt(np.diag(covariance(whole)))
+        step = np.array(short.estimate_opd_nm) - np.array(whole.estimate_opd_nm)
+        assert (np.abs(step) < 0.01 * sigma).all()
+        for run, other in zip(short.starts, whole.starts, strict=True):
+            if run.joined_start_index is None:
+                continue
+            joined += 1
+            minimum = np.array(short.starts[run.joined_start_index].end_opd_nm)
+            assert other.status == "converged"
+            assert (np.abs(np.array(other.end_opd_nm) - minimum) < 0.05 * sigma).all()
+    assert joined > 60
 
 
 def test_the_estimate_is_the_end_of_the_least_objective(found: Fit) -> None:
@@ -191,7 +234,7 @@ def test_starts_are_zero_and_one_offset_each_and_scale_with_the_wavelength() -> 
     assert np.array_equal(starts_opd_nm(SMALL), expected)
     doubled = replace(SMALL, wavelength_nm=1700.0)
     assert np.array_equal(starts_opd_nm(doubled), 2 * expected)
-    assert disclosure(doubled).initial_trust_radius_nm == 2 * 50.0
+    assert disclosure(doubled).initial_trust_radius_nm == 2 * 100.0
 
 
 def test_the_same_problem_at_twice_the_wavelength_has_twice_the_estimate() -> None:
@@ -214,7 +257,7 @@ def test_a_run_that_ends_beyond_the_bound_is_not_eligible() -> None:
 
 
 def test_a_run_without_enough_iterations_is_not_eligible(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("probebench.environments.optical.estimator.ITERATIONS_PER_START", 2)
+    monkeypatch.setattr("probebench.environments.optical.search.ITERATIONS_PER_START", 2)
     result = fitted(INCIDENT_OPD_NM)
     assert {run.status for run in result.starts} == {"iteration_limit"}
     assert {run.iterations for run in result.starts} == {2}

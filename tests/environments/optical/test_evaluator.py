@@ -16,6 +16,7 @@ from probebench.environments.optical.evaluator import (
     fisher_information,
 )
 from probebench.environments.optical.fixture import Instrument, incident_opd_nm
+from probebench.environments.optical.linearisation import psf_and_jacobian
 from probebench.environments.optical.propagation import Reals
 from tests.environments.optical.scenes import (
     COMMANDS_OPD_NM,
@@ -108,7 +109,7 @@ def test_the_fisher_matrix_sums_the_information_of_all_pixels_of_all_images() ->
 
 def exact_floor_nm(camera: Calibration, residuals: list[Reals]) -> float:
     """The floor with the information of every pixel by quadrature, interpolated."""
-    psf, jacobian = camera.optics.psf_and_jacobian(np.array(residuals))
+    psf, jacobian = psf_and_jacobian(camera.optics, np.array(residuals))
     mean, slopes = camera.photons_per_exposure * psf, camera.photons_per_exposure * jacobian
     nodes = np.geomspace(mean.min(), mean.max(), 100)
     share = [

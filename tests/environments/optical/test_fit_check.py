@@ -88,7 +88,8 @@ def test_a_fit_passes_whose_last_bits_another_processor_would_change(
     near["misfit_sigma"] += 1e-10
     near["fallback"]["scores"] = [score * (1 + 1e-12) for score in near["fallback"]["scores"]]
     for run in near["starts"]:
-        run["gradient_norm_per_nm"] *= 1 + 1e-9
+        if run["gradient_norm_per_nm"] is not None:
+            run["gradient_norm_per_nm"] *= 1 + 1e-9
     check_fit(SMALL, IMAGES, COMMANDS_OPD_NM, Fit(**near))
 
 

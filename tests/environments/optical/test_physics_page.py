@@ -9,10 +9,7 @@ import pytest
 
 from probebench.environments.optical.camera import EXPECTATION_QUANTUM_E
 from probebench.environments.optical.modes import MODE_NAMES, NOLL_INDICES
-from probebench.environments.optical.starts import (
-    GRADIENT_TOLERANCE,
-    SAME_MINIMUM_SIGMA,
-)
+from probebench.environments.optical.starts import GRADIENT_TOLERANCE, JOINING_DISTANCE_NM
 
 PHYSICS = (
     "modes",
@@ -64,5 +61,5 @@ def test_the_numbers_of_the_page_are_those_of_the_code(page: str) -> None:
     assert EXPECTATION_QUANTUM_E == 2**-20
     assert "1e-4 of the root of the largest eigenvalue" in words
     assert GRADIENT_TOLERANCE == 1e-4
-    assert "within a tenth of a standard deviation" in words
-    assert SAME_MINIMUM_SIGMA == 0.1
+    assert "within 25 nm of a minimum" in words
+    assert JOINING_DISTANCE_NM == 25

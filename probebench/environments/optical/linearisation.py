@@ -1,0 +1,116 @@
+"""Derivatives of an image in the six coefficients.
+
+dI/dc = 2 Re(conj(F) dF/dc), dF/dc = transform(2 pi i / wavelength mode field).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from probebench.environments.optical.mode_transforms import (
+    EVEN_IN_X,
+    MODE_PARITIES,
+    ODD_ALONG_ONE_AXIS,
+    ORDER,
+)
+from probebench.environments.optical.propagation import Optics
+from probebench.environments.optical.symmetry import Reals
+
+_MODES = len(ORDER)
+
+
+def psf_and_jacobian(optics: Optics, residual_opd_nm: Reals) -> tuple[Reals, Reals]:
+    """Images under ``residual_opd_nm``, (..., 6) nm RMS of OPD, and their derivatives.
+
+    Returns (..., rows, columns), as ``Optics.psf`` does, and
+    (..., 6, rows, columns) per nm.
+    """
+    rows, detector = residual_opd_nm.reshape(-1, _MODES), optics.places.shape
+    images = np.empty((len(rows), *detector))
+    jacobians = np.empty((len(rows), _MODES, *detector))
+    linearisation = Linearisation(optics)
+    for row, image, jacobian in zip(rows, images, jacobians, strict=True):
+        image[...], jacobian[...] = linearisation.at(row)
+    leading = residual_opd_nm.shape[:-1]
+    return images.reshape(*leading, *detector), jacobians.reshape(*leading, _MODES, *detector)
+
+
+class Linearisation:
+    """Image and derivatives at one residual OPD after another.
+
+    dtype: of the derivatives; the image is always float64.
+    It keeps its arrays: the derivatives that ``at`` returns hold until its next
+    call.  Fresh arrays would cost more at 128 samples than the arithmetic.
+    """
+
+    def __init__(self, optics: Optics, dtype: type[np.floating] = np.float64) -> None:
+        self._optics = optics
+        axis, places = optics.axis, optics.places
+        half, m = len(axis.position), len(axis.pixel)
+        self._half_pixels = m
+        self._powers_along_x, self._even_along_y, self._odd_along_y = (
+            matrix.astype(dtype) for matrix in optics.mode_transforms
+        )
+        self._parts = np.empty((2, 2, 2, half, half), dtype)
+        self._along_x = np.empty((2, 2, 2 * half, 4 * m), dtype)
+        self._powers = np.empty((2, 2, 2, half, 2, 2, m), dtype)
+        self._parts_of_fields = np.empty((2, _MODES * m, 4 * m), dtype)
+        self._signs_y = np.empty((2, _MODES * m, 2, 2, m), dtype)
+        self._fields = np.empty((2, 2, _MODES * m, 2, m), dtype)  # (sy, sx, mode m, c, m)
+        self._straight, self._turned = np.empty((2, 4, 1, m, 2, m), dtype)
+        self._slopes = np.empty((4, _MODES, m, m), dtype)
+        self._jacobian = np.empty((_MODES, *places.shape), dtype)
+        quadrant, place = np.divmod(places, m * m)
+        inverse = np.argsort(ORDER)[:, np.newaxis, np.newaxis]
+        self._jacobian_pixels = (quadrant * _MODES + inverse) * m * m + place
+        # i (-i)^n of a mode that is odd along n axes: for n = 2 another sign,
+        # for n = 1 it is not real, which ``derivatives`` takes into account.
+        factors = [-1.0 if sum(MODE_PARITIES[mode]) == 2 else 1.0 for mode in ORDER]
+        scale = 2 * optics.radians_per_nm * optics.mode_signs[:, ORDER] * factors
+        self._scale = scale[:, :, np.newaxis, np.newaxis].astype(dtype)
+
+    def at(self, residual_opd_nm: Reals) -> tuple[Reals, Reals]:
+        """Image, (rows, columns), and its derivatives per nm, (6, rows, columns)."""
+        parts = self._optics.parts(residual_opd_nm)
+        field = self._optics.field(parts)
+        return self._optics.intensity(field), self.derivatives(parts, field)
+
+    def derivatives(self, parts: Reals, field: Reals) -> Reals:
+        """Derivatives per nm, (6, rows, columns), from ``parts`` and ``field`` of the optics."""
+        np.copyto(self._parts, parts)
+        modes = self._mode_fields()
+        # The real part of conj(F) i G is the product of G with (Im F, -Re F),
+        # and with (Re F, Im F) where G has yet to be multiplied by -i.
+        straight, turned = self._straight, self._turned  # (quadrant, 1, m, c, m)
+        straight[:, 0] = field.transpose(0, 2, 1, 3)
+        turned[..., 0, :] = straight[..., 1, :]
+        np.negative(straight[..., 0, :], out=turned[..., 1, :])
+        modes[:, : ODD_ALONG_ONE_AXIS.start] *= turned
+        modes[:, ODD_ALONG_ONE_AXIS] *= straight
+        modes[:, ODD_ALONG_ONE_AXIS.stop :] *= turned
+        np.add(modes[..., 0, :], modes[..., 1, :], out=self._slopes)
+        self._slopes *= self._scale
+        # mode="clip" lets NumPy write without a copy; no index is out of bounds.
+        np.take(self._slopes, self._jacobian_pixels, out=self._jacobian, mode="clip")
+        return self._jacobian
+
+    def _mode_fields(self) -> Reals:
+        """Fields at the detector of mode times pupil field, (quadrant, 6, m, c, m)."""
+        m, half = self._half_pixels, self._parts.shape[-1]
+        np.matmul(
+            self._parts.reshape(2, 2, 2 * half, half), self._powers_along_x, out=self._along_x
+        )
+        # From (py, px, c, h, odd power, power, m) to (py, odd power, power, h, px, c, m).
+        by_power = self._along_x.reshape(2, 2, 2, half, 2, 2, m)
+        np.copyto(self._powers, by_power.transpose(0, 4, 5, 3, 1, 2, 6))
+        powers = self._powers.reshape(2, 2, 2 * half, 4 * m)
+        even = EVEN_IN_X * m
+        np.matmul(self._even_along_y, powers[:, 0], out=self._parts_of_fields[:, :even])
+        np.matmul(self._odd_along_y, powers[:, 1], out=self._parts_of_fields[:, even:])
+        even_y, odd_y = self._parts_of_fields.reshape(2, _MODES * m, 2, 2, m)
+        np.add(even_y, odd_y, out=self._signs_y[0])
+        np.subtract(even_y, odd_y, out=self._signs_y[1])
+        even_x, odd_x = self._signs_y[:, :, 0], self._signs_y[:, :, 1]
+        np.add(even_x, odd_x, out=self._fields[:, 0])
+        np.subtract(even_x, odd_x, out=self._fields[:, 1])
+        return self._fields.reshape(4, _MODES, m, 2, m)
