@@ -172,7 +172,7 @@ class ClientProcess:
 
     def exits_before(self, deadline: float, wake: SignalWake) -> bool:
         """Wait for its exit, on time.monotonic; its streams are drained."""
-        while not self._has_exited():
+        while self._end_seen() is None:
             wake.check()
             self._discard_output()
             if time.monotonic() >= deadline:
@@ -217,16 +217,19 @@ class ClientProcess:
         Where the sandbox failed to start the client, that is the machine's
         fault, and no answer of the client's.
         """
-        ended = self.exits_before(time.monotonic() + BEGIN_GRACE_S, NoSignals())
-        if ended and not self._quarters.begun():
+        self.exits_before(time.monotonic() + BEGIN_GRACE_S, NoSignals())
+        ended = self._end_seen()
+        # One that was killed is gone, whatever it was about to do.
+        by_itself = ended is not None and ended.si_code == os.CLD_EXITED
+        if by_itself and not self._quarters.begun():
             reason = self.last_words.strip() or "what it said is in the file for standard error"
             raise SandboxUnavailableError(
                 f"the sandbox did not start the client ({reason}); continue with --resume"
             )
 
-    def _has_exited(self) -> bool:
+    def _end_seen(self) -> os.waitid_result | None:
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self._process.pid, options) is not None
+        return os.waitid(os.P_PID, self._process.pid, options)
 
     def _signal_group(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
