@@ -21,7 +21,7 @@ from scipy.stats import spearmanr
 
 from probebench.environments.oscillator.arms import ARMS
 from probebench.environments.oscillator.dynamics import time_courses
-from probebench.environments.oscillator.evaluator import regret, truth_score
+from probebench.environments.oscillator.evaluator import regret_curve, truth_score
 from probebench.environments.oscillator.kinetics import VectorSet, kinetic_vectors
 from probebench.environments.oscillator.method import METHOD
 from probebench.environments.oscillator.oracle import (
@@ -40,6 +40,7 @@ from probebench.wire.oscillator_structure import is_silent
 KINETICS_SEED = "00112233445566778899aabbccddeeff"
 # Growth per unit of time within which a circuit counts as at its Hopf point.
 HOPF_MARGIN = 0.0025
+TO_THE_END = METHOD._replace(early_exit=False)
 RINGS = ("002200020", "001100020")
 TRUTH = kinetic_vectors(TRUTH_SEED, VectorSet.TRUTH, 4096)
 
@@ -80,7 +81,7 @@ def lsoda_disagreements(pairs: int) -> dict[str, Any]:
 
 def _distance_from_hopf(edges: Edges, vector: Any) -> float:
     """Growth rate of the spiral at the equilibrium nearest to the mean of the course."""
-    mean = time_courses(edges, vector, METHOD.to_the_end()).proteins[0].mean(axis=1)
+    mean = time_courses(edges, vector, TO_THE_END).proteins[0].mean(axis=1)
     equilibrium = nearest_equilibrium(edges, vector[0], mean)
     return np.inf if equilibrium is None else complex_growth_rate(edges, vector[0], equilibrium)
 
@@ -94,9 +95,7 @@ def early_exit_changes(pairs: int) -> dict[str, int]:
         edges, vectors = edges_of(str(key)), TRUTH[first : first + 30]
         usual = judge_compiled(edges, vectors)
         changed += int(
-            np.sum(
-                usual.oscillates != judge_compiled(edges, vectors, METHOD.to_the_end()).oscillates
-            )
+            np.sum(usual.oscillates != judge_compiled(edges, vectors, TO_THE_END).oscillates)
         )
     return {"verdicts": pairs // 30 * 30, "changed": changed}
 
@@ -154,7 +153,7 @@ def arm_regrets(searches: int, train: dict[str, int], holdout: dict[str, int]) -
             completed_search(arm(f"{seed:032x}"), SearchLimits(), KINETICS_SEED, score)
             for seed in range(searches)
         ]
-        regrets = [regret(one.selected_after_each()[-1] or "") for one in ended]
+        regrets = regret_curve([one.selected(64) for one in ended])
         quartiles = np.quantile(regrets, [0.25, 0.5, 0.75])
         found[name] = {
             "regret_quartiles": [round(float(one), 4) for one in quartiles],

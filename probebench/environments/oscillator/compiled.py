@@ -83,7 +83,7 @@ def _judge_all(edges: Any, vectors: Any, method: Method, found: Any) -> None:
             if age[lane] >= method.transient_blocks:
                 _keep(levels, window[lane], lane, age[lane] - method.transient_blocks)
             age[lane] += 1
-            rests = _rests(levels, lane, method.rest_range)
+            rests = method.early_exit and _rests(levels, lane, method.rest_range)
             if not rests and age[lane] < method.transient_blocks + method.window_blocks:
                 continue
             if not rests:
@@ -247,6 +247,9 @@ def _judge(courses: Any, vector: int, method: Method, found: Any) -> None:
 def _judge_levels(levels: Any, method: Method) -> tuple[float, float]:
     high, low = levels.max(), levels.min()
     if not (high - low >= method.min_swing and high - low >= method.min_contrast * (high + low)):
+        return 0.0, 0.0
+    end = levels[len(levels) - method.block_steps :]
+    if end.max() - end.min() <= method.rest_range * end.max():
         return 0.0, 0.0
     middle = 0.5 * (high + low)
     crossings, samples, count = np.empty(len(levels)), np.empty(len(levels), np.int64), 0

@@ -57,10 +57,11 @@ def time_courses(edges: Edges, vectors: Reals, method: Method = METHOD) -> TimeC
         if block >= method.transient_blocks:
             first = (block - method.transient_blocks) * method.block_steps
             proteins[active, :, first : first + method.block_steps] = levels.transpose(2, 1, 0)
-        high, low = levels.max(axis=0), levels.min(axis=0)
-        moving = np.any(high - low > method.rest_range * high, axis=0)
-        rested[active[~moving]] = True
-        active, state, kinetics = active[moving], state[:, moving], kinetics[:, moving]
+        if method.early_exit:
+            high, low = levels.max(axis=0), levels.min(axis=0)
+            moving = np.any(high - low > method.rest_range * high, axis=0)
+            rested[active[~moving]] = True
+            active, state, kinetics = active[moving], state[:, moving], kinetics[:, moving]
     proteins[rested] = 0.0
     return TimeCourses(proteins, rested)
 

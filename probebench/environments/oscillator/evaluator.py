@@ -22,7 +22,7 @@ def truth_counts() -> Mapping[str, int]:
     Raises ValueError if the checked-in table is not the one that was computed.
     """
     keys = [key for key in all_keys() if not is_silent(edges_of(key))]
-    digits = "".join(truth_table.COUNTS)
+    digits = truth_table.COUNTS
     counts = [int(digits[k : k + _DIGITS], 16) for k in range(0, len(digits), _DIGITS)]
     table = "".join(f"{key} {count}\n" for key, count in zip(keys, counts, strict=True))
     found = hashlib.sha256(table.encode()).hexdigest()

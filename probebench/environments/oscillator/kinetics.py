@@ -34,7 +34,6 @@ MRNA_DECAY, PROTEIN_DECAY, LEAK, THRESHOLD, EXPONENT = 0, 3, 6, 9, 18
 MAX_EXPONENT = 4
 _LOG10_RANGES = ((0, 6, -0.5, 0.5), (6, 9, -3.0, -1.0), (9, 18, -2.0, 0.0))
 
-# Of Sobol points as SciPy gives them; also the most vectors of one set, as a power of 2.
 _BITS = 32
 MAX_VECTORS = 2**20
 
@@ -45,9 +44,6 @@ class VectorSet(IntEnum):
     TRAIN = 0  # the inner budget, charged
     HOLDOUT = 1  # what archives show and what every arm selects on
     TRUTH = 2  # what comparisons report; no arm sees it
-
-
-STANDARD_SIZES = {VectorSet.TRAIN: 256, VectorSet.HOLDOUT: 1024, VectorSet.TRUTH: 4096}
 
 
 @lru_cache(maxsize=8)

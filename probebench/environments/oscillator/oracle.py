@@ -8,11 +8,12 @@ does.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numba import njit
-from scipy.integrate import odeint
+from scipy.integrate import ODEintWarning, odeint
 from scipy.optimize import brentq, root
 
 from probebench.environments.oscillator.kinetics import Reals
@@ -53,21 +54,28 @@ def judge_lsoda(
 
     tolerance: relative and absolute.  max_steps: between two samples; the
     transient is one such step, and SciPy's default of 500 does not carry
-    through it.
+    through it.  Raises ArithmeticError where the integrator gives up: what it
+    returns then is not filled in.
     """
     times = method.transient_time + method.step * np.arange(1, method.window_steps + 1)
     effects = np.array(edges)
     proteins = np.empty((len(vectors), GENES, method.window_steps))
     for index, vector in enumerate(np.array(vectors)):
-        levels = odeint(
-            right_hand_side,
-            np.full(2 * GENES, method.initial_level),
-            np.concatenate([[0.0], times]),
-            args=(effects, vector),
-            rtol=tolerance,
-            atol=tolerance,
-            mxstep=max_steps,
-        )
+        with warnings.catch_warnings():
+            # Raised below, for a warning leaves the unfilled array in use.
+            warnings.simplefilter("ignore", ODEintWarning)
+            levels, report = odeint(
+                right_hand_side,
+                np.full(2 * GENES, method.initial_level),
+                np.concatenate([[0.0], times]),
+                args=(effects, vector),
+                rtol=tolerance,
+                atol=tolerance,
+                mxstep=max_steps,
+                full_output=True,
+            )
+        if report["message"] != "Integration successful.":
+            raise ArithmeticError(f"LSODA gave up on vector {index}: {report['message']}")
         proteins[index] = levels[1:, GENES:].T
     return judge_courses(proteins, method)
 

@@ -8,14 +8,15 @@ searches by key; what they cost is charged to each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from typing import Protocol
 
 from probebench.environments.oscillator.scoring import score_task_spec
-from probebench.kernel.budget import FREE, Charge
+from probebench.kernel.budget import Charge
 from probebench.kernel.canonical import Json
-from probebench.wire.oscillator import Edges, edges_of, key_of
+from probebench.wire.oscillator import Edges, dimension, edges_of, key_of
 from probebench.wire.oscillator_structure import structure
 
 ATTEMPTS_PER_ACCEPTED = 8
@@ -102,9 +103,9 @@ class Search:
             "attempts": 1,
         }
 
-    def duplicate_charge(self) -> Charge:
+    def unscored_charge(self) -> Charge:
         """What a duplicate or a rejected proposal spends."""
-        return FREE if self.ended else {"attempts": 1}
+        return {"attempts": 1}
 
     def accept(self, score: Json) -> None:
         """Archive a score.  Raises ValueError for a class that the archive has."""
@@ -138,17 +139,27 @@ class Search:
         """Candidates by falling holdout score, the earlier first of equals."""
         return sorted(self.candidates, key=lambda one: (-one.holdout_oscillating, one.attempt))
 
+    def selected(self, accepted: int) -> str | None:
+        """The best key by holdout score among the first candidates, the earlier of equals."""
+        first = self.candidates[:accepted]
+        best = max(first, key=lambda one: (one.holdout_oscillating, -one.attempt), default=None)
+        return best.key if best else None
+
     def selected_after_each(self) -> list[str | None]:
-        """The best key by holdout score after each attempt; None before the first candidate."""
-        by_attempt = {candidate.attempt: candidate for candidate in self.candidates}
-        best: Candidate | None = None
-        selected: list[str | None] = []
-        for attempt in range(self.attempts):
-            new = by_attempt.get(attempt)
-            if new and (best is None or new.holdout_oscillating > best.holdout_oscillating):
-                best = new
-            selected.append(best.key if best else None)
-        return selected
+        """What would be selected after each attempt; None before the first candidate."""
+        accepted_at = {candidate.attempt for candidate in self.candidates}
+        counts = accumulate(attempt in accepted_at for attempt in range(self.attempts))
+        return [self.selected(count) for count in counts]
+
+    def spent(self) -> dict[str, int]:
+        """All that the search has been charged, by resource."""
+        count = len(self.candidates)
+        return {
+            "accepted": count,
+            "attempts": self.attempts,
+            "inner_evaluations": count * self.limits.inner_budget,
+            "holdout_evaluations": count * self.limits.holdout,
+        }
 
     def document(self) -> Json:
         """The whole state as plain JSON."""
@@ -184,7 +195,7 @@ def archive_rows(search: Search, *, hints: bool) -> list[Json]:
         {
             "key": one.key,
             "holdout_score": one.holdout_oscillating / search.limits.holdout,
-            "dimension": _dimension(one.key),
+            "dimension": dimension(edges_of(one.key)),
             **({"motif_class": structure(edges_of(one.key)).value} if hints else {}),
         }
         for one in search.candidates
@@ -204,28 +215,3 @@ def completed_search(
         else:
             search.accept(score(spec))
     return search
-
-
-def spent(search: Search) -> dict[str, int]:
-    """All that a search has been charged, by resource."""
-    count = len(search.candidates)
-    return {
-        "accepted": count,
-        "attempts": search.attempts,
-        "inner_evaluations": count * search.limits.inner_budget,
-        "holdout_evaluations": count * search.limits.holdout,
-    }
-
-
-def _dimension(key: str) -> int:
-    return 9 + 2 * sum(digit != "0" for digit in key)
-
-
-def selections_at_accepted(search: Search, counts: Sequence[int]) -> list[str | None]:
-    """The key that would be chosen once so many candidates were accepted."""
-    chosen: list[str | None] = []
-    for count in counts:
-        first = search.candidates[:count]
-        best = max(first, key=lambda one: (one.holdout_oscillating, -one.attempt), default=None)
-        chosen.append(best.key if best else None)
-    return chosen

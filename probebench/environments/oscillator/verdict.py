@@ -1,11 +1,11 @@
 """Whether a time course oscillates, judged in NumPy: the reference.
 
-A protein oscillates if it meets the five criteria of ``Method`` over the
-window; a circuit does if any of its proteins does.  Its contrast and period
+A protein oscillates if it meets the criteria of ``Method`` over the window; a
+circuit does if any of its proteins does.  Its contrast and period
 are those of the oscillating protein with the largest contrast, the first of
 equals.  Crossings of the mid-level are interpolated linearly.  The criteria on
-amplitudes and periods tell a sustained oscillation from one that decays or has
-not settled.
+amplitudes, periods and rest tell a sustained oscillation from one that decays,
+has not settled, or stops.
 """
 
 from __future__ import annotations
@@ -70,6 +70,9 @@ def judge_levels(levels: Reals, method: Method = METHOD) -> tuple[float, float]:
     high, low = levels.max(), levels.min()
     swings = high - low >= method.min_swing
     if not (swings and high - low >= method.min_contrast * (high + low)):
+        return 0.0, 0.0
+    end = levels[-method.block_steps :]
+    if end.max() - end.min() <= method.rest_range * end.max():
         return 0.0, 0.0
     middle = 0.5 * (high + low)
     before = np.flatnonzero((levels[:-1] < middle) & (levels[1:] >= middle))
