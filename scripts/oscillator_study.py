@@ -51,9 +51,15 @@ def live_classes() -> list[str]:
 
 
 def lsoda_disagreements(pairs: int) -> dict[str, Any]:
-    """Compare verdicts with LSODA's; list the classes and growth rates where they differ."""
+    """Compare verdicts with LSODA's; list the classes and growth rates where they differ.
+
+    Half of the classes are drawn alike, half in proportion to their truth scores.
+    """
     rng = np.random.Generator(np.random.Philox(key=1))
-    classes = rng.choice(live_classes(), pairs)
+    live = live_classes()
+    scores = np.array([truth_score(key) for key in live])
+    weighted = rng.choice(live, pairs // 2, p=scores / scores.sum())
+    classes = np.concatenate([rng.choice(live, pairs - pairs // 2), weighted])
     indices = rng.integers(len(TRUTH), size=pairs)
     agreed, oscillating_pairs = 0, 0
     near: list[Any] = []
