@@ -26,15 +26,15 @@ from typing import TypeAlias
 
 import numpy as np
 
+from probebench.environments.oscillator.sobol import BITS, Bits, sobol_points
+
 Reals: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-Bits: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.uint32]]
 
 COLUMNS = 27
 MRNA_DECAY, PROTEIN_DECAY, LEAK, THRESHOLD, EXPONENT = 0, 3, 6, 9, 18
 MAX_EXPONENT = 4
 _LOG10_RANGES = ((0, 6, -0.5, 0.5), (6, 9, -3.0, -1.0), (9, 18, -2.0, 0.0))
 
-_BITS = 32
 MAX_VECTORS = 2**20
 
 
@@ -51,16 +51,15 @@ def kinetic_vectors(seed_hex: str, vector_set: VectorSet, count: int) -> Reals:
     """The first ``count`` vectors of a set, (count, 27) float64, read-only.
 
     seed_hex: 128-bit seed, 32 hexadecimal digits.
-    The points are Sobol's, with the direction numbers of S. Joe and F. Y. Kuo
-    (SIAM J. Sci. Comput. 30, 2635, 2008), scrambled linearly and shifted (J.
-    Matousek, J. Complexity 14, 527, 1998) by bits from a counter-based
-    generator.  Raises ValueError for a count below 1 or above 2^20.
+    The points are Sobol's, scrambled linearly and shifted (J. Matousek, J.
+    Complexity 14, 527, 1998) by bits from a counter-based generator.
+    Raises ValueError for a count below 1 or above 2^20.
     """
     if not 1 <= count <= MAX_VECTORS:
         raise ValueError(f"the number of vectors is {count}; use 1 to {MAX_VECTORS}")
-    cube = _scrambled(_sobol_points(count), seed_hex, vector_set)
+    cube = _scrambled(sobol_points(count), seed_hex, vector_set)
     # Half a unit up: no point lies on the lower face, and none on the upper.
-    unit = (cube + 0.5) / 2.0**_BITS
+    unit = (cube + 0.5) / 2.0**BITS
     vectors = np.empty((count, COLUMNS))
     for first, stop, low, high in _LOG10_RANGES:
         # The last bit of a power depends on the processor; rounded to single
@@ -77,25 +76,16 @@ def vectors_sha256(vectors: Reals) -> str:
     return hashlib.sha256(np.ascontiguousarray(vectors, dtype="<f8").tobytes()).hexdigest()
 
 
-def _sobol_points(count: int) -> Bits:
-    """The first points of the unscrambled sequence, (count, 27), as 32-bit integers."""
-    from scipy.stats.qmc import Sobol
-
-    # A whole power of two, because SciPy warns of any other number.
-    points = Sobol(COLUMNS, scramble=False, bits=_BITS).random_base2((count - 1).bit_length())
-    return (points[:count] * 2.0**_BITS).astype(np.uint32)
-
-
 def _scrambled(points: Bits, seed_hex: str, vector_set: VectorSet) -> Bits:
     """Multiply each column by a random lower triangle over GF(2), then shift it."""
     counter = np.array([0, 0, 0, vector_set], dtype=np.uint64)
-    raw = np.random.Philox(key=int(seed_hex, 16), counter=counter).random_raw(COLUMNS * (_BITS + 1))
-    words = (raw >> np.uint64(32)).astype(np.uint32).reshape(COLUMNS, _BITS + 1)
+    raw = np.random.Philox(key=int(seed_hex, 16), counter=counter).random_raw(COLUMNS * (BITS + 1))
+    words = (raw >> np.uint64(32)).astype(np.uint32).reshape(COLUMNS, BITS + 1)
     scrambled = np.empty_like(points)
     for column in range(COLUMNS):
-        scrambled[:, column] = words[column, _BITS]
-        for bit in range(_BITS):
-            weight = np.uint32(1 << (_BITS - 1 - bit))
+        scrambled[:, column] = words[column, BITS]
+        for bit in range(BITS):
+            weight = np.uint32(1 << (BITS - 1 - bit))
             # Of the random word, what stands above the diagonal is dropped.
             row = (words[column, bit] | weight) & ~np.uint32(int(weight) - 1)
             parity = np.bitwise_count(points[:, column] & row) & 1

@@ -11,6 +11,7 @@ from probebench.environments.oscillator.kinetics import (
     kinetic_vectors,
     vectors_sha256,
 )
+from probebench.environments.oscillator.sobol import sobol_points
 
 SEED = "0123456789abcdef" * 2
 TRAIN = kinetic_vectors(SEED, VectorSet.TRAIN, 1024)
@@ -79,6 +80,22 @@ def test_an_error_in_the_last_bit_of_a_power_changes_no_vector() -> None:
     for neighbour in (np.nextafter(rates, 0.0), np.nextafter(rates, 9.0)):
         assert np.array_equal(neighbour.astype(np.float32), rates.astype(np.float32))
     assert np.array_equal(rates, rates.astype(np.float32))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 1000, 4096])
+def test_the_points_are_those_of_scipy(count: int) -> None:
+    exponent = (count - 1).bit_length()
+    expected = qmc.Sobol(27, scramble=False, bits=32).random_base2(exponent)[:count]
+    assert np.array_equal(sobol_points(count) / 2.0**32, expected)
+
+
+def test_scrambling_keeps_every_part_of_every_column_filled() -> None:
+    for vector_set in VectorSet:
+        exponents = kinetic_vectors(SEED, vector_set, 64)[:, 18:]
+        assert all(
+            np.bincount(column.astype(int)).tolist() == [0, 16, 16, 16, 16]
+            for column in exponents.T
+        )
 
 
 @pytest.mark.parametrize("count", [0, -1, 2**20 + 1])
