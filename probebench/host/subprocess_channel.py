@@ -90,27 +90,29 @@ class PerAskClient:
         Raises HostError, InterruptedBySignalError.
         """
         started = self._clock.monotonic()
-        line, fault, partial = self._answer(message, time.monotonic() + deadline_s)
-        return Received(line, fault, partial, self._clock.monotonic() - started)
-
-    def close(self) -> None:
-        """Nothing outlives an exchange."""
-
-    def _answer(self, message: bytes, deadline: float) -> tuple[bytes | None, Fault | None, bytes]:
+        deadline = time.monotonic() + deadline_s
         try:
             process = ClientProcess(self._command, self._port)
         except OSError as error:
             _require_resources(error)
-            return None, Fault(FaultKind.ADAPTER, CANNOT_START), b""
+            elapsed_s = self._clock.monotonic() - started
+            return Received(None, Fault(FaultKind.ADAPTER, CANNOT_START), b"", elapsed_s)
         output = WholeOutput()
         try:
             end = self._run(process, message, output, deadline)
+            # Ending what is left is the driver's own time.
+            elapsed_s = self._clock.monotonic() - started
         finally:
             # Its time is over, or it has exited: nothing to wait for.
             exit_code = process.end(0.0)
             self.last_words = process.last_words
         fault = self._fault(end, exit_code)
-        return (output.received(), None, b"") if fault is None else (None, fault, output.received())
+        if fault is None:
+            return Received(output.received(), None, b"", elapsed_s)
+        return Received(None, fault, output.received(), elapsed_s)
+
+    def close(self) -> None:
+        """Nothing outlives an exchange."""
 
     def _run(
         self, process: ClientProcess, message: bytes, output: WholeOutput, deadline: float

@@ -17,7 +17,8 @@ class Block:
     language: the first word after the fence.
     options: the ``key=value`` words after it.  ``exit=1`` is the exit status
         that a command block ends with; ``file=agent.py`` saves the block under
-        that name instead of running it.
+        that name instead of running it.  ``needs=bwrap`` runs it where there is
+        such a program alone.
     line: where the fence stands, from 1.
     """
 

@@ -74,7 +74,12 @@ class Desk:
 
 
 def run_block(desk: Desk, block: Block) -> str | None:
-    """Run one block.  Returns what went wrong, or None."""
+    """Run one block, unless it needs a program that is not here.
+
+    Returns what went wrong, or None.
+    """
+    if "needs" in block.options and shutil.which(block.options["needs"]) is None:
+        return None
     if "file" in block.options:
         (desk.folder / block.options["file"]).write_text(block.text, encoding="utf-8")
         return None

@@ -34,6 +34,11 @@ def test_an_expected_exit_status_must_come(desk: Desk) -> None:
     assert run_block(desk, _block("sh", "true\n", exit="3")) is not None
 
 
+def test_a_block_that_needs_a_program_runs_where_there_is_one(desk: Desk) -> None:
+    assert run_block(desk, _block("sh", "false\n", needs="no-such-program-here")) is None
+    assert run_block(desk, _block("sh", "false\n", needs="sh")) is not None
+
+
 def test_uv_run_runs_in_the_environment_of_the_tests(desk: Desk) -> None:
     assert run_block(desk, _block("sh", "uv run --locked python -c 'import probebench'\n")) is None
     assert run_block(desk, _block("sh", "uv run python -c 'import nothing_of_that_name'\n"))
