@@ -15,7 +15,7 @@ import numpy as np
 
 from probebench.environments.optical.camera import Calibration
 from probebench.environments.optical.linearisation import Linearisation
-from probebench.environments.optical.propagation import Reals
+from probebench.environments.optical.propagation import Imaging, Reals
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,8 @@ class LikelihoodPoint:
 
 @dataclass
 class _Images:
-    """The expected images at one incident OPD, and what the derivatives take from them."""
+    """What is known of one incident OPD."""
 
-    parts: Reals  # of the pupil fields, see Optics
-    fields: Reals  # on the detector
     variance: Reals  # v, (k, rows, columns)
     objective: float
     point: LikelihoodPoint | None = field(default=None)
@@ -73,8 +71,8 @@ class Likelihood:
         commands_opd_nm: Reals,
         dtype: type[np.floating] = np.float32,
     ) -> None:
-        self._optics = calibration.optics
-        self._linearisation = Linearisation(self._optics, dtype)
+        self._imaging = Imaging(calibration.optics, len(commands_opd_nm))
+        self._linearisation = Linearisation(calibration.optics, dtype)
         self._dtype = dtype
         self._photons = calibration.photons_per_exposure
         self._read_variance = calibration.read_noise_e**2
@@ -121,26 +119,24 @@ class Likelihood:
         return self._latest
 
     def _imaged(self, incident_opd_nm: Reals) -> _Images:
-        parts = self._optics.parts(incident_opd_nm - self._commands_opd_nm)
-        fields = self._optics.field(parts)
-        variance = self._optics.intensity(fields)
-        variance *= self._photons
+        images = self._imaging.images(incident_opd_nm - self._commands_opd_nm)
+        variance = self._photons * images
         variance += self._read_variance
         excess = variance - self._reference
         logarithm = np.log1p(excess / self._reference)
         logarithm *= self._shifted
         excess -= logarithm
-        return _Images(parts, fields, variance, float(np.sum(excess)))
+        return _Images(variance, float(np.sum(excess)))
 
     def _point(self, images: _Images) -> LikelihoodPoint:
         weight = 1 / images.variance
         slope = 1 - self._shifted * weight
         weights, slopes = weight.astype(self._dtype), slope.astype(self._dtype)
         gradient, fisher = np.zeros(6), np.zeros((6, 6))
-        for parts, at_detector, weight, slope in zip(
-            images.parts, images.fields, weights, slopes, strict=True
+        for parts, detector_field, weight, slope in zip(
+            self._imaging.parts, self._imaging.fields, weights, slopes, strict=True
         ):
-            jacobian = self._linearisation.derivatives(parts, at_detector).reshape(6, -1)
+            jacobian = self._linearisation.derivatives(parts, detector_field).reshape(6, -1)
             gradient += jacobian @ slope.ravel()
             fisher += (jacobian * weight.ravel()) @ jacobian.T
         return LikelihoodPoint(

@@ -13,7 +13,7 @@ from probebench.environments.optical.mode_transforms import (
     ODD_ALONG_ONE_AXIS,
     ORDER,
 )
-from probebench.environments.optical.propagation import Optics
+from probebench.environments.optical.propagation import Imaging, Optics
 from probebench.environments.optical.symmetry import Reals
 
 _MODES = len(ORDER)
@@ -26,21 +26,20 @@ def psf_and_jacobian(optics: Optics, residual_opd_nm: Reals) -> tuple[Reals, Rea
     (..., 6, rows, columns) per nm.
     """
     rows, detector = residual_opd_nm.reshape(-1, _MODES), optics.places.shape
-    images = np.empty((len(rows), *detector))
+    imaging, linearisation = Imaging(optics, len(rows)), Linearisation(optics)
+    images = imaging.images(rows)
     jacobians = np.empty((len(rows), _MODES, *detector))
-    linearisation = Linearisation(optics)
-    for row, image, jacobian in zip(rows, images, jacobians, strict=True):
-        image[...], jacobian[...] = linearisation.at(row)
+    for index, jacobian in enumerate(jacobians):
+        jacobian[...] = linearisation.derivatives(imaging.parts[index], imaging.fields[index])
     leading = residual_opd_nm.shape[:-1]
     return images.reshape(*leading, *detector), jacobians.reshape(*leading, _MODES, *detector)
 
 
 class Linearisation:
-    """Image and derivatives at one residual OPD after another.
+    """Derivatives of the image of one wavefront after another.
 
-    dtype: of the derivatives; the image is always float64.
-    It keeps its arrays: the derivatives that ``at`` returns hold until its next
-    call.  Fresh arrays would cost more at 128 samples than the arithmetic.
+    dtype: of the derivatives; images are always float64.
+    It keeps its arrays, as Imaging does.
     """
 
     def __init__(self, optics: Optics, dtype: type[np.floating] = np.float64) -> None:
@@ -52,11 +51,11 @@ class Linearisation:
             matrix.astype(dtype) for matrix in optics.mode_transforms
         )
         self._parts = np.empty((2, 2, 2, half, half), dtype)
-        self._along_x = np.empty((2, 2, 2 * half, 4 * m), dtype)
+        self._along_x = np.empty((2, 4 * half, 4 * m), dtype)
         self._powers = np.empty((2, 2, 2, half, 2, 2, m), dtype)
         self._parts_of_fields = np.empty((2, _MODES * m, 4 * m), dtype)
         self._signs_y = np.empty((2, _MODES * m, 2, 2, m), dtype)
-        self._fields = np.empty((2, 2, _MODES * m, 2, m), dtype)  # (sy, sx, mode m, c, m)
+        self._fields = np.empty((2, 2, _MODES * m, 2, m), dtype)  # (sx, sy, mode m, c, m)
         self._straight, self._turned = np.empty((2, 4, 1, m, 2, m), dtype)
         self._slopes = np.empty((4, _MODES, m, m), dtype)
         self._jacobian = np.empty((_MODES, *places.shape), dtype)
@@ -69,14 +68,8 @@ class Linearisation:
         scale = 2 * optics.radians_per_nm * optics.mode_signs[:, ORDER] * factors
         self._scale = scale[:, :, np.newaxis, np.newaxis].astype(dtype)
 
-    def at(self, residual_opd_nm: Reals) -> tuple[Reals, Reals]:
-        """Image, (rows, columns), and its derivatives per nm, (6, rows, columns)."""
-        parts = self._optics.parts(residual_opd_nm)
-        field = self._optics.field(parts)
-        return self._optics.intensity(field), self.derivatives(parts, field)
-
     def derivatives(self, parts: Reals, field: Reals) -> Reals:
-        """Derivatives per nm, (6, rows, columns), from ``parts`` and ``field`` of the optics."""
+        """Derivatives per nm, (6, rows, columns), from one of the parts and fields of Imaging."""
         np.copyto(self._parts, parts)
         modes = self._mode_fields()
         # The real part of conj(F) i G is the product of G with (Im F, -Re F),
@@ -97,12 +90,10 @@ class Linearisation:
     def _mode_fields(self) -> Reals:
         """Fields at the detector of mode times pupil field, (quadrant, 6, m, c, m)."""
         m, half = self._half_pixels, self._parts.shape[-1]
-        np.matmul(
-            self._parts.reshape(2, 2, 2 * half, half), self._powers_along_x, out=self._along_x
-        )
-        # From (py, px, c, h, odd power, power, m) to (py, odd power, power, h, px, c, m).
+        np.matmul(self._parts.reshape(2, 4 * half, half), self._powers_along_x, out=self._along_x)
+        # From (px, py, c, h, odd power, power, m) to (py, odd power, power, h, px, c, m).
         by_power = self._along_x.reshape(2, 2, 2, half, 2, 2, m)
-        np.copyto(self._powers, by_power.transpose(0, 4, 5, 3, 1, 2, 6))
+        np.copyto(self._powers, by_power.transpose(1, 4, 5, 3, 0, 2, 6))
         powers = self._powers.reshape(2, 2, 2 * half, 4 * m)
         even = EVEN_IN_X * m
         np.matmul(self._even_along_y, powers[:, 0], out=self._parts_of_fields[:, :even])
@@ -111,6 +102,6 @@ class Linearisation:
         np.add(even_y, odd_y, out=self._signs_y[0])
         np.subtract(even_y, odd_y, out=self._signs_y[1])
         even_x, odd_x = self._signs_y[:, :, 0], self._signs_y[:, :, 1]
-        np.add(even_x, odd_x, out=self._fields[:, 0])
-        np.subtract(even_x, odd_x, out=self._fields[:, 1])
+        np.add(even_x, odd_x, out=self._fields[0])
+        np.subtract(even_x, odd_x, out=self._fields[1])
         return self._fields.reshape(4, _MODES, m, 2, m)

@@ -12,9 +12,7 @@ import numpy as np
 from probebench.environments.optical.modes import MODE_TERMS, Terms
 from probebench.environments.optical.symmetry import HalfAxis, Parity, Reals
 
-MODE_PARITIES: tuple[Parity, ...] = tuple(
-    (terms[0][0] % 2, terms[0][1] % 2) for terms in MODE_TERMS
-)
+MODE_PARITIES: tuple[Parity, ...] = tuple((of_x % 2, of_y % 2) for ((of_y, of_x), *_) in MODE_TERMS)
 # The order of the transforms: modes of even powers of x, then of odd ones,
 # such that those which are odd along one axis alone stand together.
 ORDER = (0, 2, 3, 5, 4, 1)

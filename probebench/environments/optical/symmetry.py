@@ -6,7 +6,7 @@ transforms by cosines, an odd one by -i times sines, over half as many samples
 to half as many pixels.  Real matrices a quarter of the size do what the
 complex ones of a matrix Fourier transform do.
 
-Axes are named: p, parity along y or x (0 even, 1 odd); s, sign along y or x
+Axes are named: p, parity along x or y (0 even, 1 odd); s, sign along x or y
 (0 positive half, 1 negative); c, real and imaginary part; half axes run
 outwards from the centre.
 """
@@ -21,7 +21,7 @@ import numpy as np
 Reals: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Grid: TypeAlias = np.ndarray[tuple[Any, ...], Any]
 Indices: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
-Parity: TypeAlias = tuple[int, int]  # along y, along x
+Parity: TypeAlias = tuple[int, int]  # along x, along y
 
 HALVES: tuple[Parity, ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
 _FACTORS = (1, -1j, -1)  # of a part that is odd along no axis, one, both
@@ -29,7 +29,7 @@ _FACTORS = (1, -1j, -1)  # of a part that is odd along no axis, one, both
 
 def signs(parity: Parity) -> Reals:
     """Sign of a function of this parity in the four quadrants, (4,)."""
-    return np.array([(-1.0) ** (parity[0] * sy + parity[1] * sx) for sy, sx in HALVES])
+    return np.array([(-1.0) ** (parity[0] * sx + parity[1] * sy) for sx, sy in HALVES])
 
 
 def unfold() -> Reals:
@@ -38,15 +38,15 @@ def unfold() -> Reals:
 
 
 def fold() -> Reals:
-    """From quadrants to parts, ((py, px, c), (sy, sx, c)): (8, 8).
+    """From quadrants to parts, ((px, py, c), (c, sx, sy)): (8, 8).
 
     A part that is odd along n axes carries the factor (-i)^n of its transform.
     """
-    matrix = np.empty((4, 2, 4, 2))
+    matrix = np.empty((4, 2, 2, 4))
     for row, parity in enumerate(HALVES):
         factor = complex(_FACTORS[sum(parity)])
         rotation = np.array([[factor.real, -factor.imag], [factor.imag, factor.real]])
-        matrix[row] = signs(parity)[np.newaxis, :, np.newaxis] * rotation[:, np.newaxis, :]
+        matrix[row] = rotation[:, :, np.newaxis] * signs(parity)
     return matrix.reshape(8, 8)
 
 
@@ -56,11 +56,11 @@ def quadrant(grid: Grid) -> Grid:
 
 
 def pixel_quadrants(pixels: int) -> Indices:
-    """For each pixel of (n, n) its place in (sy, sx, half, half), flattened."""
+    """For each pixel of (n, n) its place in (sx, sy, half, half), flattened."""
     along = 2 * np.arange(pixels) - (pixels - 1)
     half = (pixels + 1) // 2
     negative, outwards = (along < 0).astype(np.intp), np.abs(along) // 2
-    quadrants = 2 * negative[:, np.newaxis] + negative
+    quadrants = negative[:, np.newaxis] + 2 * negative
     places: Indices = (quadrants * half + outwards[:, np.newaxis]) * half + outwards
     return places
 
