@@ -125,13 +125,17 @@ class ClientProcess:
             self._quarters.vacate()
             raise
         _running.add(self._process.pid)
-        self._quarters.entered(self._process.pid)
         self._exit_code: int | None = None
         errors = self._process.stderr
         self.sink = _own_end(self._process.stdin)
         self.source = _own_end(self._process.stdout)
         self.aside = None if errors is None else _own_end(errors)
-        self.exited = os.pidfd_open(self._process.pid) if sys.platform == "linux" else None
+        self.exited = _exit_descriptor(self._process.pid)
+        try:
+            self._quarters.entered(self._process.pid)
+        except BaseException:
+            self.end(0.0)
+            raise
 
     def _started(self, command: ClientCommand) -> subprocess.Popen[bytes]:
         errors = _appended(command.stderr_path)
@@ -265,6 +269,13 @@ def _quarters(command: ClientCommand, port: str) -> Quarters:
     if command.sandbox is None:
         return OwnFolder(command.argv, environment)
     return command.sandbox.quarters(command.argv, environment)
+
+
+def _exit_descriptor(pid: int) -> int | None:
+    if sys.platform == "linux":
+        with suppress(OSError):  # a kernel before 5.3
+            return os.pidfd_open(pid)
+    return None
 
 
 def _own_end(file: IO[bytes] | None) -> int:

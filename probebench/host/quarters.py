@@ -12,6 +12,7 @@ from typing import Protocol
 from probebench.kernel.errors import HostError
 
 PREFIX = "probebench-client-"
+SHELL = "/bin/sh"
 
 # Reads from a pipe that the driver holds open and never writes to: the read
 # ends when the driver does, however that happens.
@@ -78,7 +79,7 @@ class OwnFolder:
         one process alone, and would come when the thread ends that started it.
         """
         self._deathwatch = subprocess.Popen(  # noqa: S603 - our own script
-            ["/bin/sh", "-c", DEATHWATCH, "sh", str(pid), self.folder],
+            [SHELL, "-c", DEATHWATCH, "sh", str(pid), self.folder],
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

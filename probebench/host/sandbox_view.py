@@ -66,8 +66,7 @@ def view_of(argv: Sequence[str], binds: Sequence[Path], hidden: Hidden) -> View:
     system = [path for path in (*SYSTEM, *SYSTEM_FILES) if path not in linked]
     base = _outermost(path for path in (*system, *_interpreter()) if Path(path).exists())
     given = tuple(_given(binds))
-    words = [word for word in argv if word.startswith("/") and Path(word).is_file()]
-    named = [word for word in words if not any(is_within(word, shown) for shown in base)]
+    named = [word for word in argv if _is_file(word) and not _is_among(word, base)]
     for path in (*given, *named):
         _require_apart(path, hidden)
     _require_elsewhere(base, hidden)
@@ -101,7 +100,7 @@ def _outermost(paths: Iterable[str]) -> list[str]:
     """Leave out what lies below another one."""
     kept: list[str] = []
     for path in sorted(paths):  # a folder stands before what is below it
-        if not any(is_within(path, folder) for folder in kept):
+        if not _is_among(path, kept):
             kept.append(path)
     return kept
 
@@ -143,6 +142,17 @@ def _require_elsewhere(base: Sequence[str], hidden: Hidden) -> None:
             raise OperatorError(
                 f"{what} lies in {within[0]!r}, which every sandboxed client sees; put it elsewhere"
             )
+
+
+def _is_among(path: str, folders: Sequence[str]) -> bool:
+    return any(is_within(path, folder) for folder in folders)
+
+
+def _is_file(word: str) -> bool:
+    try:
+        return word.startswith("/") and Path(word).is_file()
+    except OSError:  # too long for a name: a program text
+        return False
 
 
 def _names(path: Path) -> list[str]:

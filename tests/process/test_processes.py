@@ -267,6 +267,16 @@ def test_a_client_that_ends_leaves_no_folder_and_no_shell(tmp_path: Path) -> Non
     assert process.children() == before
 
 
+def test_a_client_without_a_deathwatch_is_not_left_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = process.children()
+    monkeypatch.setattr(quarters, "SHELL", "/no/such/shell")
+    with pytest.raises(FileNotFoundError):
+        ClientProcess(client_command(tmp_path, "time.sleep(600)"), "agent")
+    assert process.children() == before
+
+
 # -- signals and terminals, with a started client -----------------------------------------------
 
 

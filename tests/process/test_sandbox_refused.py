@@ -69,6 +69,11 @@ def test_a_command_that_names_what_is_hidden_is_refused(tmp_path: Path) -> None:
         view_of(["/bin/cat", str(places.config)], [], places)
 
 
+def test_a_word_that_is_no_files_name_shows_nothing(tmp_path: Path) -> None:
+    words = ["/bin/echo", "/" + "x" * 5000, "/no/such/file", "relative"]
+    assert view_of(words, [], hidden(tmp_path)) == view_of(words[:1], [], hidden(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("bind", "sentence"),
     [("missing", "does not exist"), ("/", "would cover"), ("/tmp", "would cover")],
