@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -234,7 +235,8 @@ def show(
         typer.Option(
             "--html",
             metavar="FILE",
-            help="Write one self-contained page; - is standard output.",
+            help="Write one self-contained page; without FILE beside the folder, as FOLDER.html; "
+            "- is standard output.",
             show_default=False,
         ),
     ] = None,
@@ -283,9 +285,24 @@ def config_new(
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
+# Options whose value may be left out, which Typer has no word for.
+_OPTIONAL_VALUES = {"show": {"--html": commands.BESIDE_THE_FOLDER}}
+
+
 def main() -> None:
     """Run the command line; one sentence and a documented code for every error."""
+    sys.argv[1:] = _with_optional_values(sys.argv[1:])
     run(app)
+
+
+def _with_optional_values(arguments: list[str]) -> list[str]:
+    optional = _OPTIONAL_VALUES.get(arguments[0], {}) if arguments else {}
+    completed: list[str] = []
+    for argument, following in zip_longest(arguments, arguments[1:]):
+        completed.append(argument)
+        if argument in optional and (following is None or following.startswith("--")):
+            completed.append(optional[argument])
+    return completed
 
 
 def run(command: typer.Typer) -> NoReturn:

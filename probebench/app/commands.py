@@ -169,10 +169,14 @@ def control(config_path: Path, folder: Path, printing: Printing, *, resume: bool
     return _exit_code(outcome) if verdict.verified else ExitCode.VERIFICATION_FAILED
 
 
+BESIDE_THE_FOLDER = ""
+
+
 def show(folder: Path, *, as_json: bool, html: str | None = None) -> ExitCode:
     """Show a session as a person would want it; nothing is verified.
 
-    html: a file for the page instead, or "-" for standard output.
+    html: a file for the page instead, "-" for standard output, or
+        BESIDE_THE_FOLDER.
     """
     if as_json and html is not None:
         raise OperatorError("--json and --html are two forms of one answer; leave one out")
@@ -192,6 +196,8 @@ def _give_page(page: str, html: str, folder: Path) -> None:
     if html == "-":
         sys.stdout.buffer.write(page.encode())
         return
+    if html == BESIDE_THE_FOLDER:
+        html = f"{folder.resolve()}.html"
     if Path(html).resolve().is_relative_to(folder.resolve()):
         raise OperatorError(
             f"the page {html!r} would lie in the session folder, which holds the records alone; "

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from probebench import cli
 from probebench.app import commands
 from probebench.app.session import run_session
 from probebench.app.show import read_session, report_of, sections_of
@@ -39,6 +40,33 @@ def test_a_dash_is_standard_output(folder: Path, capfdbinary: pytest.CaptureFixt
     commands.show(folder, as_json=False, html="-")
     out = capfdbinary.readouterr().out.decode()
     assert out == page_of(read_session(folder))
+
+
+def test_a_page_without_a_name_lies_beside_the_folder(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = folder.with_name(f"{folder.name}.html")
+    try:
+        commands.show(folder, as_json=False, html=commands.BESIDE_THE_FOLDER)
+        assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+        assert capsys.readouterr().out == f"page: {page}\n"
+    finally:
+        page.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "completed"),
+    [
+        (["show", "D", "--html"], ["show", "D", "--html", ""]),
+        (["show", "D", "--html", "P"], ["show", "D", "--html", "P"]),
+        (["show", "D", "--html", "-"], ["show", "D", "--html", "-"]),
+        (["show", "D", "--html", "--json"], ["show", "D", "--html", "", "--json"]),
+        (["verify", "--html"], ["verify", "--html"]),
+        ([], []),
+    ],
+)
+def test_the_name_of_the_page_may_be_left_out(given: list[str], completed: list[str]) -> None:
+    assert cli._with_optional_values(given) == completed
 
 
 def test_a_page_inside_the_session_folder_is_refused(folder: Path) -> None:
