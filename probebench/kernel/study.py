@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from probebench.kernel.canonical import Json
 
-STUDY_FORMAT = "probebench.study/1"
+STUDY_FORMAT = "probebench.study/2"
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,11 @@ class Study:
     def from_document(cls, document: Json) -> Study:
         """Read study.json.  Raises ValueError with a sentence."""
         expected = {"format", "config", "runtime", "source", "sandbox"}
-        if not isinstance(document, dict) or set(document) != expected:
+        found = document.get("format") if isinstance(document, dict) else None
+        if found != STUDY_FORMAT:
+            raise ValueError(f"the format is {found!r}; expected {STUDY_FORMAT!r}")
+        if set(document) != expected:
             raise ValueError(f"a study has exactly the fields {', '.join(sorted(expected))}")
-        if document["format"] != STUDY_FORMAT:
-            raise ValueError(f"the format is {document['format']!r}; expected {STUDY_FORMAT!r}")
         for name in ("config", "runtime", "source"):
             if not isinstance(document[name], dict):
                 raise ValueError(f"{name} is not an object")
