@@ -206,7 +206,7 @@ def check_resumes_from_every_durable_step(case: Case, folder: Path, stride: int 
         else:
             raise AssertionError(f"step {fatal} was not reached")
         case.run(cut, resume=True)
-        if not _supersedes(case):
+        if not supersedes(case):
             assert folder_bytes(cut) == expected, whole.seen[fatal]
         verdict = verify_folder(constant_rig(), cut)
         assert verdict.verified, (whole.seen[fatal], verdict.failure)
@@ -214,7 +214,9 @@ def check_resumes_from_every_durable_step(case: Case, folder: Path, stride: int 
     return len(whole.seen)
 
 
-def _supersedes(case: Case) -> bool:
+def supersedes(case: Case) -> bool:
+    """Whether an ask that a dead driver may have sent is superseded, so that a session
+    may lawfully end otherwise than one that was never cut short."""
     found = False
 
     def visit(episode: Episode, effect: Ask | Task) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,45 @@ FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 TEMPORARY_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+
+# What these say is of the entry that was looked for; any other error is of the
+# machine, and tells nothing of what it holds.
+OF_THE_ENTRY = frozenset(
+    {
+        errno.ENOENT,
+        errno.ELOOP,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.EACCES,
+        errno.EPERM,
+        errno.ENXIO,
+        errno.ENODEV,
+        errno.ENAMETOOLONG,
+    }
+)
+
+
+@contextmanager
+def host_errors(doing: str, name: str) -> Iterator[None]:
+    """Any OSError becomes a HostError: ``doing`` could not be done to ``name``."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise HostError(f"cannot {doing} {name!r}: {reason}") from error
+
+
+def require_of_the_entry(error: OSError, name: str) -> None:
+    """Raise HostError for an error that is the machine's, not the entry's."""
+    if error.errno not in OF_THE_ENTRY:
+        with host_errors("read", name):
+            raise error
+
+
+def close(descriptor: int, name: str) -> None:
+    """Close a descriptor; some systems tell only now that a write has failed."""
+    with host_errors("close", name):
+        os.close(descriptor)
 
 
 class Filesystem:
@@ -29,12 +69,9 @@ class Filesystem:
     @contextmanager
     def step(self, step: str, name: str) -> Iterator[None]:
         """One step.  Any OSError becomes a HostError that names it."""
-        try:
+        with host_errors(step.replace("_", " "), name):
             self.before(step, name)
             yield
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            raise HostError(f"cannot {step.replace('_', ' ')} {name!r}: {reason}") from error
 
     def make_folder(self, folder: int, base: str, name: str) -> None:
         """Make a folder; one that is there already is no error."""

@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from probebench.host.filesystem import FOLDER_FLAGS, Filesystem
+from probebench.host.filesystem import (
+    FOLDER_FLAGS,
+    Filesystem,
+    close,
+    host_errors,
+    require_of_the_entry,
+)
 from probebench.host.survey import complaint
 from probebench.kernel.errors import ArtifactError, FolderLockedError, HostError, OperatorError
 
@@ -31,7 +37,7 @@ def content(folder: int, base: str, name: str) -> bytes:
             raise ArtifactError(name, reason)
         data = _all_bytes(descriptor)
     finally:
-        os.close(descriptor)
+        close(descriptor, name)
     if len(data) > MAX_FILE_BYTES:
         raise ArtifactError(name, f"it has more than {MAX_FILE_BYTES} bytes")
     return data
@@ -54,19 +60,22 @@ def opened_folder(base: str, name: str, within: int | None = None) -> Iterator[i
     try:
         yield folder
     finally:
-        os.close(folder)
+        close(folder, name)
 
 
 def is_folder(path: Path) -> bool:
     """Whether there is a folder, links followed.
 
-    Raises OperatorError for a path that the system cannot even look up.
+    Raises OperatorError for a path that cannot even be looked up, HostError
+    where the machine fails in looking.
     """
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError):
+            require_of_the_entry(error, str(path))
         reason = getattr(error, "strerror", None) or str(error)
         raise OperatorError(f"cannot look at {str(path)!r}: {reason}; give another path") from None
 
@@ -100,7 +109,8 @@ def open_locked(path: Path, kind: int) -> int:
 
 def make_folders(path: Path, filesystem: Filesystem) -> None:
     """Make a folder and its parents, each durably.  Raises HostError."""
-    missing = list(itertools.takewhile(lambda place: not place.exists(), [path, *path.parents]))
+    with host_errors("look for", str(path)):
+        missing = list(itertools.takewhile(lambda place: not place.exists(), [path, *path.parents]))
     for place in reversed(missing):
         with opened_folder(str(place.parent), str(place.parent)) as parent:
             filesystem.make_folder(parent, place.name, str(place))

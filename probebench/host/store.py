@@ -16,7 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from probebench.host.filesystem import FOLDER_FLAGS, Filesystem
+from probebench.host.filesystem import (
+    FOLDER_FLAGS,
+    Filesystem,
+    close,
+    host_errors,
+    require_of_the_entry,
+)
 from probebench.host.folder import (
     MAX_FILE_BYTES,
     content,
@@ -34,7 +40,7 @@ from probebench.host.survey import (
     temporary_name,
     walk,
 )
-from probebench.kernel.errors import ArtifactError, HostError, OperatorError
+from probebench.kernel.errors import ArtifactError, HostError, OperatorError, ProbebenchError
 
 __all__ = ["Anomaly", "Filesystem", "Store", "is_temporary", "printable"]
 
@@ -70,14 +76,13 @@ class Store:
         """
         real = Path(os.path.realpath(path))
         make_folders(real, filesystem)
-        root = open_locked(real, fcntl.LOCK_EX)
-        if not is_empty(root):
-            os.close(root)
-            raise OperatorError(
-                f"the folder {str(path)!r} is not empty; go on with it with --resume, "
-                "or name another"
-            )
-        return cls(real, root, filesystem, "")
+        store = cls(real, open_locked(real, fcntl.LOCK_EX), filesystem, "")
+        try:
+            _require_empty(store._root, path)
+        except ProbebenchError:
+            store.close()
+            raise
+        return store
 
     @classmethod
     def open(cls, path: Path, filesystem: Filesystem) -> Self:
@@ -97,9 +102,9 @@ class Store:
 
     def close(self) -> None:
         """Give the lock back."""
-        if self._root >= 0:
-            os.close(self._root)
-        self._root = -1
+        root, self._root = self._root, -1
+        if root >= 0:
+            close(root, str(self.path))
 
     def __enter__(self) -> Self:
         return self
@@ -145,7 +150,8 @@ class Store:
 
     def _publish_batch(self, items: Mapping[str, bytes]) -> None:
         steps = self._filesystem
-        with ExitStack() as folders, ExitStack() as files:
+        first = next(iter(items), "")
+        with host_errors("publish", first), ExitStack() as folders, ExitStack() as files:
             places = self._places(items, folders)
             written = {
                 name: self._written(*places[name], name, data, files)
@@ -173,7 +179,7 @@ class Store:
 
     def _written(self, folder: int, base: str, name: str, data: bytes, files: ExitStack) -> int:
         descriptor = self._filesystem.open_temporary(folder, temporary_name(base), name)
-        files.callback(os.close, descriptor)
+        files.callback(close, descriptor, name)
         self._filesystem.write(descriptor, data, name)
         return descriptor
 
@@ -184,13 +190,13 @@ class Store:
         the temporary name is left alone.
         """
         parent, _, base = name.rpartition("/")
-        with self._folder(parent) as folder:
+        with host_errors("examine", name), self._folder(parent) as folder:
             try:
                 both = [
                     os.stat(entry, dir_fd=folder, follow_symlinks=False)
                     for entry in (base, temporary_name(base))
                 ]
-            except OSError:
+            except FileNotFoundError:
                 return
             if os.path.samestat(*both):
                 self._filesystem.unlink(folder, temporary_name(base), name)
@@ -200,10 +206,10 @@ class Store:
         """Remove the file that a killed publish of ``name`` left, if it left one."""
         parent, _, base = name.rpartition("/")
         temporary = temporary_name(base)
-        with self._folder(parent) as folder:
+        with host_errors("examine", name), self._folder(parent) as folder:
             try:
                 found = os.stat(temporary, dir_fd=folder, follow_symlinks=False)
-            except OSError:
+            except FileNotFoundError:
                 return
             if stat.S_ISREG(found.st_mode):  # what is no file, no publish has left
                 self._filesystem.unlink(folder, temporary, name)
@@ -241,7 +247,8 @@ class Store:
         """The content of a file.
 
         Raises ArtifactError where it is missing, no regular file, under more
-        than one name, behind a link, or cannot be read.
+        than one name, behind a link, or not for us to read; HostError where
+        the machine fails in reading it.
         """
         _require_name(name)
         parent, _, base = name.rpartition("/")
@@ -249,6 +256,7 @@ class Store:
             with self._folder(parent) as folder:
                 return content(folder, base, name)
         except OSError as error:
+            require_of_the_entry(error, name)
             raise ArtifactError(name, reason_of(error)) from error
 
     def exists(self, name: str) -> bool:
@@ -261,6 +269,7 @@ class Store:
         except FileNotFoundError:
             return False
         except OSError as error:
+            require_of_the_entry(error, name)
             raise ArtifactError(name, reason_of(error)) from error
         return True
 
@@ -285,6 +294,7 @@ class Store:
             with self._folder(name):
                 return self.path / name
         except OSError as error:
+            require_of_the_entry(error, name)
             raise ArtifactError(f"{name}/", reason_of(error)) from error
 
     @contextmanager
@@ -295,11 +305,11 @@ class Store:
             for base in filter(None, name.split("/")):
                 reached = f"{reached}{base}/"
                 inner = self._inner(folder, base, reached, make=make)
-                os.close(folder)
-                folder = inner
+                outer, folder = folder, inner
+                close(outer, reached)
             yield folder
         finally:
-            os.close(folder)
+            close(folder, reached or ".")
 
     def _inner(self, folder: int, base: str, name: str, *, make: bool) -> int:
         try:
@@ -312,6 +322,13 @@ class Store:
         self._filesystem.make_folder(folder, base, name)
         self._filesystem.fsync_folder(folder, name.rpartition("/")[0].rpartition("/")[0] or ".")
         return os.open(base, FOLDER_FLAGS, dir_fd=folder)
+
+
+def _require_empty(root: int, path: Path) -> None:
+    if not is_empty(root):
+        raise OperatorError(
+            f"the folder {str(path)!r} is not empty; go on with it with --resume, or name another"
+        )
 
 
 def _require_name(name: str) -> None:

@@ -9,7 +9,12 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from probebench.host.filesystem import FOLDER_FLAGS
+from probebench.host.filesystem import (
+    FOLDER_FLAGS,
+    close,
+    host_errors,
+    require_of_the_entry,
+)
 
 MAX_DEPTH = 32  # of folders; sessions within sessions take two levels each
 BASE = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}"
@@ -61,17 +66,26 @@ def final_name(temporary: str) -> str:
 
 
 def is_empty(folder: int) -> bool:
-    """Whether an open folder has no entries."""
-    return not os.listdir(folder)
+    """Whether an open folder has no entries.  Raises HostError."""
+    return not _listed(folder, "")
+
+
+def _listed(folder: int, prefix: str) -> list[str]:
+    with host_errors("list", prefix or "."):
+        return sorted(os.listdir(folder))
 
 
 def walk(folder: int, prefix: str = "", depth: int = 0) -> Iterator[Entry]:
-    """Every entry below an open folder, sorted by name, folders included."""
-    for base in sorted(os.listdir(folder)):
+    """Every entry below an open folder, sorted by name, folders included.
+
+    Raises HostError where the machine fails, of which no entry is the cause.
+    """
+    for base in _listed(folder, prefix):
         name = prefix + printable(base)
         try:
             status = os.stat(base, dir_fd=folder, follow_symlinks=False)
         except OSError as error:
+            require_of_the_entry(error, name)
             yield Entry(folder, base, name, f"it cannot be examined ({error.strerror})")
             continue
         if stat.S_ISDIR(status.st_mode):
@@ -87,18 +101,14 @@ def _walk_folder(folder: int, base: str, name: str, depth: int) -> Iterator[Entr
     try:
         inner = os.open(base, FOLDER_FLAGS, dir_fd=folder)
     except OSError as error:
+        require_of_the_entry(error, name)
         yield Entry(folder, base, name, f"it cannot be opened ({error.strerror})")
         return
     try:
-        try:
-            reason = "it is an empty folder" if is_empty(inner) else ""
-        except OSError as error:
-            yield Entry(folder, base, name, f"it cannot be listed ({error.strerror})")
-            return
-        yield Entry(folder, base, name, reason)
+        yield Entry(folder, base, name, "" if _listed(inner, name) else "it is an empty folder")
         yield from walk(inner, name, depth)
     finally:
-        os.close(inner)
+        close(inner, name)
 
 
 def complaint(folder: int, base: str, status: os.stat_result) -> str:
@@ -116,7 +126,8 @@ def _is_publishing(folder: int, base: str, status: os.stat_result) -> bool:
     other = final if is_temporary(base) else temporary_name(base)
     try:
         twin = os.stat(other, dir_fd=folder, follow_symlinks=False)
-    except OSError:
+    except OSError as error:
+        require_of_the_entry(error, base)
         return False
     same = (twin.st_dev, twin.st_ino) == (status.st_dev, status.st_ino)
     return same and status.st_nlink == 2
