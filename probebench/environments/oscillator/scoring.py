@@ -18,6 +18,7 @@ from probebench.environments.oscillator.kinetics import Reals, VectorSet, kineti
 from probebench.environments.oscillator.method import METHOD, Method
 from probebench.environments.oscillator.verdict import Verdicts, judge_courses
 from probebench.kernel.canonical import Json
+from probebench.kernel.errors import HostError
 from probebench.wire.oscillator import Edges, edges_of
 from probebench.wire.oscillator_structure import is_silent
 
@@ -27,10 +28,18 @@ Judge: TypeAlias = Callable[[Edges, Reals, Method], Verdicts]
 
 
 def judge_compiled(edges: Edges, vectors: Reals, method: Method = METHOD) -> Verdicts:
-    """Verdicts on a topology, as labelled, under (count, 27) vectors: the fast path."""
-    # Takes a second to import, more where nothing is cached, and only a score needs it.
-    from probebench.environments.oscillator.compiled import judged
+    """Verdicts on a topology, as labelled, under (count, 27) vectors: the fast path.
 
+    Raises HostError where numba finds no folder to keep what it compiles in.
+    """
+    try:
+        # Takes a second to import, more where nothing is cached, and only a score needs it.
+        from probebench.environments.oscillator.compiled import judged
+    except RuntimeError as error:
+        raise HostError(
+            f"numba cannot keep the compiled kernel ({error}); "
+            "set NUMBA_CACHE_DIR to a folder that can be written"
+        ) from error
     return judged(edges, vectors, method)
 
 

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core import caching
 
+from probebench.environments import oscillator
+from probebench.environments.oscillator import compiled
 from probebench.environments.oscillator.kinetics import VectorSet, kinetic_vectors
 from probebench.environments.oscillator.scoring import (
     check_score,
@@ -20,6 +23,7 @@ from probebench.environments.oscillator.scoring import (
     score_task_spec,
 )
 from probebench.kernel.canonical import decode, encode
+from probebench.kernel.errors import HostError
 from probebench.wire.oscillator import all_topologies, edges_of, key_of, relabellings
 from tests.environments.oscillator.circuits import SEED
 
@@ -93,6 +97,16 @@ def test_a_topology_that_its_structure_silences_is_not_simulated() -> None:
         "holdout_oscillating": 0,
         "best": None,
     }
+
+
+def test_a_machine_without_a_folder_for_the_kernel_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
+    monkeypatch.delitem(sys.modules, compiled.__name__)
+    monkeypatch.delattr(oscillator, "compiled")
+    with pytest.raises(HostError, match="set NUMBA_CACHE_DIR"):
+        judge_compiled(edges_of("001200210"), kinetic_vectors(SEED, VectorSet.TRAIN, 4))
 
 
 def test_a_key_that_is_not_canonical_is_refused() -> None:
