@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.docs.pages import Block
+from tests.machine import has
 
 # Commands that a page may show and a test does not run; the test checks that
 # the target exists.
@@ -78,7 +79,7 @@ def run_block(desk: Desk, block: Block) -> str | None:
 
     Returns what went wrong, or None.
     """
-    if "needs" in block.options and shutil.which(block.options["needs"]) is None:
+    if "needs" in block.options and not has(block.options["needs"]):
         return None
     if "file" in block.options:
         (desk.folder / block.options["file"]).write_text(block.text, encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +14,12 @@ from probebench.host.client_process import ClientCommand
 from probebench.host.signals import NoSignals
 from probebench.host.subprocess_channel import PerAskClient
 from probebench.kernel.episode import Fault
+from tests.machine import has
 from tests.process.programs import PREAMBLE
 
 NEEDS_BWRAP = pytest.mark.skipif(
-    shutil.which("bwrap") is None, reason="needs bwrap (Debian package bubblewrap)"
+    not has("bwrap"),
+    reason="needs bwrap (Debian package bubblewrap) and a machine that lets it make namespaces",
 )
 LONG_S = 60.0
 PACKAGE = Path(probebench.__file__).parent
