@@ -8,9 +8,17 @@ from functools import cache
 
 # Present is not enough: containers often forbid namespaces.
 TRIALS = {
-    "bwrap": (
-        "bwrap --unshare-user --unshare-pid --unshare-net --disable-userns --ro-bind / / true"
-    ).split(),
+    "bwrap": [
+        "bwrap",
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-net",
+        "--disable-userns",
+        "--ro-bind",
+        "/",
+        "/",
+        "true",
+    ],
 }
 
 
