@@ -50,8 +50,8 @@ check: $(SYNCED)  ## lint, format, types, import rules
 test: check  ## what CI runs: check, then all tests with branch coverage
 	$(BIN)/pytest --numprocesses 2 --dist worksteal --cov
 
-bench: $(SYNCED)  ## run every benchmark
-	@for script in scripts/benchmarks/*.py; do $(BIN)/python "$$script" || exit 1; done
+bench: $(SYNCED)  ## run every benchmark, beside its peers, and write docs/benchmarks.md
+	$(UV) run --quiet --group bench python scripts/benchmarks/report.py
 
 vectors: $(SYNCED)  ## regenerate the generated documents and the golden vectors
 	@for script in scripts/generate_*.py scripts/regenerate_*.py; do \

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -25,7 +24,6 @@ from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-import scipy
 
 from scripts.benchmarks.limit_studies import design_study
 from scripts.benchmarks.limit_studies.estimates import basin_figures, ratio_figures
@@ -36,6 +34,7 @@ from scripts.benchmarks.limit_studies.trials import (
     Scene,
     run,
 )
+from scripts.benchmarks.timing import machine
 
 PHOTONS = (300, 1_000, 10_000, 100_000, 1_000_000)
 READ_NOISE_E = (1.0, 3.0, 5.0)
@@ -148,12 +147,7 @@ def limits(trials: int, processes: int) -> dict[str, Any]:
     document: dict[str, Any] = {
         "trials": trials,
         "processes": processes,
-        "runtime": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "machine": platform.machine(),
-        },
+        "machine": machine(("numpy", "scipy")),
         "camera": asdict(DEVELOPMENT),
     }
     # Not forked: a copy of threads that the parent runs is none.

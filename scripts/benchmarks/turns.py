@@ -1,16 +1,15 @@
-"""What the driver costs: a turn, a verification, a cold start.
+"""What the driver costs: a turn, a verification, a cold start, and what of it is what.
 
     uv run python scripts/benchmarks/turns.py [--repeats 5] [--json]
 
-Prints medians with the smallest and largest of the repeats, in milliseconds.
-Absolute times depend on the machine and its disk; compare within one run.
+Prints medians of the repeats with their quartiles, in milliseconds.  Absolute
+times depend on the machine and its disk; compare within one run.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
 import shutil
 import statistics
 import subprocess
@@ -23,18 +22,40 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from probebench.app.drive import TurnSeen
 from probebench.app.registry import default_registry
 from probebench.app.rig import Rig, machine_rig
 from probebench.app.session import run_session
 from probebench.app.verify import verify_folder
+from probebench.environments.optical.camera import Calibration, draw_frame, expected_frame
+from probebench.environments.optical.display import frame_png
 from probebench.host.filesystem import Filesystem
 from probebench.kernel.budget import Charge
-from probebench.kernel.canonical import encode
+from probebench.kernel.canonical import encode, sha256_hex
 from probebench.kernel.episode import Action, Ask, Final
 from probebench.kernel.turn import Answer
+from scripts.benchmarks.timing import alternating, machine, quantiles
 
 SEEDS = bytes(range(16))
+PACKAGES = ("numpy", "scipy", "orjson", "pydantic", "typer", "rich", "pillow")
+IMPORTS = (
+    "probebench.cli",
+    "typer",
+    "rich",
+    "pydantic",
+    "orjson",
+    "numpy",
+    "threadpoolctl",
+    "probebench.app.optical",
+)
+TARGETS = (
+    ("exposure turn beyond its two publishes", "at most", 2.0),
+    ("session over verify (ratio)", "at least", 5.0),
+    ("cold start to --help", "at most", 500.0),
+    ("cold start to the first request", "at most", 1500.0),
+)
 
 
 class TimedFilesystem(Filesystem):
@@ -151,8 +172,8 @@ def cold_start_figures(config_path: Path, folder: Path) -> dict[str, float]:
     return {"cold start to --help": help_s, "cold start to the first request": request_s}
 
 
-def measured(repeats: int) -> dict[str, list[float]]:
-    """All figures, in milliseconds, a list of repeats each."""
+def measured(repeats: int) -> dict[str, Any]:
+    """All figures, as one document."""
     fresh = default_registry()["optical"].fresh_config
     if fresh is None:
         raise SystemExit("the optical environment makes no configuration")
@@ -171,7 +192,85 @@ def measured(repeats: int) -> dict[str, list[float]]:
                 for figure, seconds in run(root / "session").items():
                     figures.setdefault(figure, []).append(1000 * seconds)
                 shutil.rmtree(root / "session")
-    return figures
+    rows = {figure: quantiles(all_) for figure, all_ in figures.items()}
+    return {
+        "machine": machine(PACKAGES),
+        "figures": rows,
+        "targets": [_row(*target, rows) for target in TARGETS],
+        "profile": {"turn_ms": turn_profile(), "import_ms": import_profile()},
+    }
+
+
+def _row(figure: str, sense: str, bound: float, rows: dict[str, Any]) -> dict[str, Any]:
+    reached = rows[figure]
+    at_most = sense == "at most"
+    met = reached["median"] <= bound if at_most else reached["median"] >= bound
+    near = reached["q1"] <= bound if at_most else reached["q3"] >= bound
+    verdict = "met" if met else "within its spread" if near else "missed"
+    return {
+        "what": figure,
+        "sense": sense,
+        "target": bound,
+        "reached": reached,
+        "verdict": verdict,
+    }
+
+
+def turn_profile() -> dict[str, Any]:
+    """What the driver computes in an exposure turn, step by step."""
+    camera = Calibration(850.0, 64, 0.2, 32, 2.0, 30_000, 3.0, 200.0)
+    residual_nm = np.array([60.0, -30.0, 20.0, 40.0, -25.0, 10.0])
+    expected = expected_frame(camera, residual_nm)
+    frame = draw_frame(expected, camera.read_noise_e, SEEDS.hex(), 0)
+    rows = frame.tolist()
+    encoded = encode(rows)
+    acts = {
+        "expected image": lambda: expected_frame(camera, residual_nm),
+        "draw of photons and read noise": lambda: draw_frame(expected, 3.0, SEEDS.hex(), 0),
+        "PNG": lambda: frame_png(frame, camera.photons_per_exposure),
+        "canonical JSON of the frame": lambda: encode(rows),
+        "SHA-256 of it": lambda: sha256_hex(encoded),
+    }
+    times = alternating(acts, 20, 10)
+    return {name: quantiles([1000 * value for value in all_]) for name, all_ in times.items()}
+
+
+def import_profile() -> dict[str, float]:
+    """What the imports of ``--help`` and of a session take, with all that they import; ms."""
+    found: dict[str, float] = {}
+    for command in ("import probebench.cli", "import probebench.app.optical"):
+        ran = subprocess.run(
+            [sys.executable, "-X", "importtime", "-c", command],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for line in ran.stderr.splitlines():
+            _, cumulative, name = line.removeprefix("import time:").split("|")
+            if name.strip() in IMPORTS:
+                found.setdefault(name.strip(), int(cumulative) / 1000)
+    return found
+
+
+def markdown(document: dict[str, Any]) -> list[str]:
+    """The document as tables."""
+    lines = ["| what | target | median | quartiles | |", "|---|---|---|---|---|"]
+    for row in document["targets"]:
+        unit = "" if "ratio" in row["what"] else " ms"
+        reached = row["reached"]
+        lines.append(
+            f"| {row['what']} | {row['sense']} {row['target']:g}{unit} | {reached['median']:.2f}"
+            f"{unit} | {reached['q1']:.2f} to {reached['q3']:.2f} | {row['verdict']} |"
+        )
+    lines += ["", "| figure | median / ms | quartiles |", "|---|---|---|"]
+    for figure, row in document["figures"].items():
+        lines.append(f"| {figure} | {row['median']:.2f} | {row['q1']:.2f} to {row['q3']:.2f} |")
+    lines += ["", "| step of an exposure turn | ms |", "|---|---|"]
+    for name, row in document["profile"]["turn_ms"].items():
+        lines.append(f"| {name} | {row['median']:.3f} |")
+    lines += ["", "| import, with all that it imports | ms |", "|---|---|"]
+    lines += [f"| {name} | {ms:.0f} |" for name, ms in document["profile"]["import_ms"].items()]
+    return lines
 
 
 def main() -> None:
@@ -180,16 +279,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    rows = {
-        figure: {"median": statistics.median(all_), "min": min(all_), "max": max(all_)}
-        for figure, all_ in measured(given.repeats).items()
-    }
-    if given.json:
-        print(json.dumps({"repeats": given.repeats, "machine": platform.machine(), "ms": rows}))
-        return
-    print(f"| figure | median / ms | min | max |  ({given.repeats} repeats)\n|---|---|---|---|")
-    for figure, row in rows.items():
-        print(f"| {figure} | {row['median']:.2f} | {row['min']:.2f} | {row['max']:.2f} |")
+    document = measured(given.repeats)
+    print(json.dumps(document) if given.json else "\n".join(markdown(document)))
 
 
 if __name__ == "__main__":
