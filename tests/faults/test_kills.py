@@ -13,22 +13,18 @@ import pytest
 
 from probebench.app import journal
 from probebench.app.journal import Journal
+from probebench.app.registry import default_registry
 from probebench.app.verify import verify_folder
 from probebench.kernel.canonical import encode
-from tests.conformance import Case
+from tests.conformance import Case, supersedes
 from tests.environments.test_conformance import CASES
 from tests.faults.forked import computed, run_forked, transcript_of, was_killed
+from tests.faults.share import share
 from tests.journals import record_paths
 from tests.rigs import Steps, constant_rig, folder_bytes
 
 # Every random sequence kills until the session gets through.
 SEQUENCES = int(os.environ.get("PROBEBENCH_KILLS", "50"))
-# Of the toy whose asks are superseded, the end may lawfully differ.
-REPEATABLE = {
-    "thermometer": CASES["thermometer"],
-    "optical assisted": CASES["optical assisted"],
-    "optical direct": CASES["optical direct"],
-}
 
 
 def whole(case: Case, folder: Path) -> tuple[dict[str, bytes], int]:
@@ -51,24 +47,30 @@ def published_values(folder: Path) -> list[str]:
     return [value["key"] for value in values if value is not None]
 
 
-@pytest.mark.parametrize("name", REPEATABLE)
-def test_killed_before_any_step_a_session_resumes_to_the_same_bytes(
-    name: str, tmp_path: Path
-) -> None:
-    case = REPEATABLE[name]
-    expected, steps = whole(case, tmp_path / "whole")
-    cut = tmp_path / "cut"
-    # The direct session has the steps of the assisted one, but for the fit.
-    for fatal in range(0, steps, 4 if name == "optical direct" else 1):
+def test_every_environment_of_the_registry_is_killed_here() -> None:
+    assert {case.config["environment"] for case in CASES.values()} >= set(default_registry())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_killed_before_any_step_a_session_resumes_to_its_end(name: str, memory_path: Path) -> None:
+    """The same bytes; or, where an ask that may have been sent is superseded, a folder
+    that verifies."""
+    case, cut = CASES[name], memory_path / "cut"
+    expected, steps = whole(case, memory_path / "whole")
+    repeats = not supersedes(case)
+    for fatal in share(range(steps), 60):
         assert was_killed(run_forked(case, cut, fatal)), fatal
-        already = published_values(cut)
-        count = Counter(computed(cut))
+        already, count = published_values(cut), Counter(computed(cut))
         assert run_forked(case, cut, None, resume=True) == 0, fatal
-        assert folder_bytes(cut) == expected, fatal
-        check_transcript(cut)
-        again = Counter(computed(cut)) - count
-        assert not set(already) & set(again), "a published computation was run again"
-        assert sum(count.values()) + sum(again.values()) <= len(published_values(cut)) + 1
+        verdict = verify_folder(constant_rig(), cut)
+        assert verdict.verified, (fatal, verdict.failure)
+        if repeats:
+            assert folder_bytes(cut) == expected, fatal
+            check_transcript(cut)
+        if not (cut / "tasks").exists():  # the session inside has computations of the same names
+            again = Counter(computed(cut)) - count
+            assert not set(already) & set(again), "a published computation was run again"
+            assert sum(count.values()) + sum(again.values()) <= len(published_values(cut)) + 1
         clear(cut)
 
 
@@ -86,37 +88,19 @@ def check_transcript(folder: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(SEQUENCES))
 def test_killed_again_and_again_at_random_a_session_still_ends_the_same(
-    seed: int, tmp_path: Path
+    seed: int, memory_path: Path
 ) -> None:
-    case = CASES["thermometer"]
-    expected, steps = whole(case, tmp_path / "whole")
+    # Now and then an optical session, which takes ten times as long.
+    case = CASES["optical direct" if seed % 10 == 9 else "thermometer"]
+    expected, steps = whole(case, memory_path / "whole")
     chance = random.Random(seed)
-    cut = tmp_path / "cut"
+    cut = memory_path / "cut"
     kills = 0
     while was_killed(run_forked(case, cut, chance.randrange(0, steps), resume=True)):
         kills += 1
         assert kills < 1000
     assert folder_bytes(cut) == expected
     check_transcript(cut)
-
-
-@pytest.mark.parametrize("name", ["breeder", "breeder with a session inside"])
-def test_a_session_of_superseded_asks_resumes_to_a_folder_that_verifies(
-    name: str, tmp_path: Path
-) -> None:
-    case = CASES[name]
-    _, steps = whole(case, tmp_path / "whole")
-    cut = tmp_path / "cut"
-    for fatal in range(0, steps, 4):
-        assert was_killed(run_forked(case, cut, fatal))
-        already, count = published_values(cut), Counter(computed(cut))
-        assert run_forked(case, cut, None, resume=True) == 0
-        verdict = verify_folder(constant_rig(), cut)
-        assert verdict.verified, verdict.failure
-        # The session inside has computations of the same names.
-        if name == "breeder":
-            assert not set(already) & set(Counter(computed(cut)) - count)
-        clear(cut)
 
 
 # -- broken drivers, which the checks above must catch -----------------------------
@@ -140,9 +124,9 @@ def sends_before_it_publishes() -> None:
     journal.Journal._publish = late  # type: ignore[method-assign]
 
 
-def test_a_driver_that_sends_before_it_publishes_is_caught(tmp_path: Path) -> None:
-    run_forked(CASES["thermometer"], tmp_path / "cut", None, before=sends_before_it_publishes)
-    assert not all(note["durable"] for note in transcript_of(tmp_path / "cut"))
+def test_a_driver_that_sends_before_it_publishes_is_caught(memory_path: Path) -> None:
+    run_forked(CASES["thermometer"], memory_path / "cut", None, before=sends_before_it_publishes)
+    assert not all(note["durable"] for note in transcript_of(memory_path / "cut"))
 
 
 def forgets_saved_values() -> None:
@@ -150,9 +134,9 @@ def forgets_saved_values() -> None:
     journal.Journal.value = lambda self, turn, task: None  # type: ignore[method-assign]
 
 
-def test_a_driver_that_repeats_a_published_computation_is_caught(tmp_path: Path) -> None:
-    case, cut = CASES["thermometer"], tmp_path / "cut"
-    _, steps = whole(case, tmp_path / "whole")
+def test_a_driver_that_repeats_a_published_computation_is_caught(memory_path: Path) -> None:
+    case, cut = CASES["thermometer"], memory_path / "cut"
+    _, steps = whole(case, memory_path / "whole")
     assert was_killed(run_forked(case, cut, steps - 8))
     already, count = published_values(cut), Counter(computed(cut))
     assert already
@@ -168,8 +152,8 @@ def draws_a_new_nonce() -> None:
     session.session_terms = lambda data: (bytes(32), genuine(data)[1])
 
 
-def test_a_driver_that_resumes_under_another_nonce_is_caught(tmp_path: Path) -> None:
-    case, cut = CASES["thermometer"], tmp_path / "cut"
-    _, steps = whole(case, tmp_path / "whole")
+def test_a_driver_that_resumes_under_another_nonce_is_caught(memory_path: Path) -> None:
+    case, cut = CASES["thermometer"], memory_path / "cut"
+    _, steps = whole(case, memory_path / "whole")
     assert was_killed(run_forked(case, cut, steps - 8))
     assert run_forked(case, cut, None, resume=True, before=draws_a_new_nonce) != 0
