@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import orjson
@@ -26,7 +26,7 @@ def encode(value: Json) -> bytes:
     """
     # orjson writes NaN and infinity as null, so they are looked for first.
     _require_finite(value)
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+    return _dumps(value)
 
 
 def decode(data: bytes) -> Json:
@@ -36,9 +36,14 @@ def decode(data: bytes) -> Json:
     duplicate keys, other spellings of a number, spaces and trailing bytes.
     """
     value = orjson.loads(data)
-    if encode(value) != data:
+    # Where a number has become infinite, null is written, which differs as well.
+    if _dumps(value) != data:
         raise ValueError("the bytes are not canonical JSON")
     return value
+
+
+def _dumps(value: Json) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
 def sha256_hex(data: bytes) -> str:
@@ -52,14 +57,20 @@ def digest(value: Json) -> str:
 
 
 def _require_finite(value: Json) -> None:
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError(f"a number to be written is not finite: {value!r}")
-    elif isinstance(value, dict):
-        for item in value.values():
-            _require_finite(item)
-    elif isinstance(value, (list, tuple)) and not _has_finite_sum(value):
-        for item in value:
+    if isinstance(value, dict):
+        _require_all_finite(value.values())
+    elif isinstance(value, (list, tuple)):
+        if not _has_finite_sum(value):
+            _require_all_finite(value)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"a number to be written is not finite: {value!r}")
+
+
+def _require_all_finite(items: Iterable[Json]) -> None:
+    for item in items:
+        # Most leaves are strings and integers, and a call for each would take
+        # longer than the encoding.
+        if not isinstance(item, (str, int)):
             _require_finite(item)
 
 

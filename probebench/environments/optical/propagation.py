@@ -83,14 +83,16 @@ class Optics:
         self.modes = orthonormal_modes(pupil_samples, obscuration)
         self._open_modes = self.modes[:, self.pupil]
         is_open = quadrant(self.pupil).astype(float)
-        self.open, self.twice_open = is_open.ravel(), 2 * is_open.ravel()
+        self.twice_open = 2 * is_open.ravel()
         self.mode_signs = np.stack([signs(parity) for parity in MODE_PARITIES], axis=1)
         half_phase = self.radians_per_nm / 2 * quadrant(self.modes)
         self.half_phase = np.ascontiguousarray(half_phase.reshape(_MODES, -1))
         # Parseval: over one period of the image, N q pixels along each axis,
         # the transform without its amplitude sums to (N q)^2 times the open area.
         period = pupil_samples * samples_per_lambda_over_d
-        self.fold = fold() / (period * np.sqrt(np.count_nonzero(self.pupil)))
+        amplitude = 1 / (period * np.sqrt(np.count_nonzero(self.pupil)))
+        self.fold = amplitude * fold()
+        self.folded_open = amplitude * 4 * is_open.ravel()
         self.unfold = unfold()
         self.axis = HalfAxis.of(pupil_samples, pixels, samples_per_lambda_over_d)
         self.along_x = np.stack([self.axis.kernel(parity) for parity in (0, 1)])
@@ -149,13 +151,13 @@ class Imaging:
         self._pupil_field = np.empty((2, 4, half * half))
         self._along_x = np.empty((2, 4 * half, pixels))
         self._along_both = np.empty((2, 2, 2, pixels, pixels))
-        self._squares = np.empty((4, 2, pixels * pixels))
+        self._squares = np.empty((4, 2 * pixels * pixels))
         self._quadrants = np.empty((4, pixels * pixels))
         # Views made once: making them would take a quarter of the time of a small image.
         self._pupil_rows = self._pupil_field.reshape(8, -1)
         self._by_parity = self._along_x.reshape(2, 2, 2, half, pixels)
         self._both_rows = self._along_both.reshape(4, -1)
-        self._real_squares, self._imaginary_squares = self._squares[:, 0], self._squares[:, 1]
+        self._real_squares, self._imaginary_squares = np.split(self._squares, 2, axis=1)
         self._flat_quadrants = self._quadrants.reshape(-1)
         self._views = [
             (parts.reshape(8, -1), parts.reshape(2, 4 * half, half), fields.reshape(4, -1), image)
@@ -182,8 +184,9 @@ class Imaging:
         np.add(cosine, 1, cosine)
         np.divide(optics.twice_open, cosine, cosine)
         np.multiply(sine, cosine, sine)
-        np.subtract(cosine, optics.open, cosine)
         np.matmul(optics.fold, self._pupil_rows, part_rows)
+        # The 1 of the cosine is even and real: it is in the first part alone.
+        np.subtract(part_rows[0], optics.folded_open, part_rows[0])
 
     def _transform(self, parts_along_x: Reals, field_rows: Reals) -> None:
         optics = self._optics
@@ -192,11 +195,10 @@ class Imaging:
         np.matmul(optics.unfold, self._both_rows, field_rows)
 
     def _square(self, field_rows: Reals, image: Reals) -> None:
-        flat = field_rows.reshape(self._squares.shape)
-        np.multiply(flat, flat, self._squares)
+        np.multiply(field_rows, field_rows, self._squares)
         np.add(self._real_squares, self._imaginary_squares, self._quadrants)
         # mode="clip" lets NumPy write without a copy; no index is out of bounds.
-        np.take(self._flat_quadrants, self._optics.places, out=image, mode="clip")
+        self._flat_quadrants.take(self._optics.places, out=image, mode="clip")
 
 
 @lru_cache(maxsize=16)
