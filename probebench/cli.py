@@ -13,7 +13,26 @@ from probebench.app import commands
 from probebench.app import doctor as diagnosis
 from probebench.app import sign as signing
 from probebench.app.printing import Printing
-from probebench.kernel.errors import ExitCode, OperatorError, ProbebenchError
+from probebench.cli_options import (
+    Agent,
+    AgentEnv,
+    AgentStderr,
+    AsJson,
+    Config,
+    ExpectHead,
+    Folder,
+    Output,
+    Quiet,
+    Refit,
+    Resume,
+    SandboxBind,
+    UseSandbox,
+    Verify,
+    leave,
+    needed,
+    refuse_together,
+)
+from probebench.kernel.errors import ExitCode, ProbebenchError
 
 app = typer.Typer(
     name="probebench",
@@ -24,63 +43,6 @@ app = typer.Typer(
 )
 config_app = typer.Typer(help="Make configurations.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
-
-Config = Annotated[
-    Path | None, typer.Option("--config", help="Configuration file (JSON).", show_default=False)
-]
-Output = Annotated[
-    Path | None, typer.Option("--output", help="Session folder to make.", show_default=False)
-]
-Agent = Annotated[
-    str | None,
-    typer.Option(
-        "--agent",
-        help="Command of the client; without it, our own standard streams.",
-        show_default=False,
-    ),
-]
-AgentEnv = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--agent-env",
-        help="Environment variable that the client is given; repeatable.",
-        show_default=False,
-    ),
-]
-AgentStderr = Annotated[
-    Path | None,
-    typer.Option(
-        "--agent-stderr", help="File for the client's standard error.", show_default=False
-    ),
-]
-UseSandbox = Annotated[
-    bool, typer.Option("--sandbox", help="Run the client in bubblewrap, out of reach of the truth.")
-]
-SandboxBind = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--sandbox-bind",
-        help="File or folder that a sandboxed client may read; repeatable.",
-        show_default=False,
-    ),
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted session.")]
-Verify = Annotated[
-    Path | None,
-    typer.Option("--verify", help="Verify this folder and run nothing.", show_default=False),
-]
-ExpectHead = Annotated[
-    str | None,
-    typer.Option(
-        "--expect-head", help="Head digest noted when the session ended.", show_default=False
-    ),
-]
-Refit = Annotated[
-    bool, typer.Option("--refit", help="Run every saved computation again and compare.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing of the progress.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
-Folder = Annotated[Path, typer.Argument(help="Session folder.")]
 
 
 @app.command()
@@ -102,7 +64,7 @@ def session(
     """Run a session, go on with one (--resume), or verify one (--verify)."""
     printing = Printing(quiet=quiet, as_json=as_json)
     if verify is not None:
-        _refuse_together(
+        refuse_together(
             "does not go with --verify, which runs nothing",
             config=config,
             output=output,
@@ -113,11 +75,11 @@ def session(
             sandbox_bind=sandbox_bind,
             resume=resume,
         )
-        _exit(commands.verify(verify, printing, expect_head=expect_head, refit=refit))
-    _refuse_together("goes with --verify alone", expect_head=expect_head, refit=refit)
-    folder = _needed("--output", output)
+        leave(commands.verify(verify, printing, expect_head=expect_head, refit=refit))
+    refuse_together("goes with --verify alone", expect_head=expect_head, refit=refit)
+    folder = needed("--output", output)
     client = _client(agent, agent_env, agent_stderr, sandbox=sandbox, binds=sandbox_bind)
-    _exit(commands.session(_needed("--config", config), folder, client, printing, resume=resume))
+    leave(commands.session(needed("--config", config), folder, client, printing, resume=resume))
 
 
 @app.command("resume")
@@ -133,7 +95,7 @@ def resume_command(
 ) -> None:
     """Go on with an interrupted session under its own configuration."""
     client = _client(agent, agent_env, agent_stderr, sandbox=sandbox, binds=sandbox_bind)
-    _exit(commands.resume(folder, client, Printing(quiet=quiet, as_json=as_json)))
+    leave(commands.resume(folder, client, Printing(quiet=quiet, as_json=as_json)))
 
 
 @app.command("verify")
@@ -169,7 +131,7 @@ def verify_command(
         transcript=transcript,
         refit=refit,
     )
-    _exit(code)
+    leave(code)
 
 
 @app.command()
@@ -184,8 +146,8 @@ def keygen(
     as_json: AsJson = False,
 ) -> None:
     """Make an Ed25519 key to sign sessions with."""
-    path = _needed("--output", output)
-    _exit(signing.keygen(path, Printing(quiet=quiet, as_json=as_json)))
+    path = needed("--output", output)
+    leave(signing.keygen(path, Printing(quiet=quiet, as_json=as_json)))
 
 
 @app.command()
@@ -198,8 +160,8 @@ def sign(
     as_json: AsJson = False,
 ) -> None:
     """Verify a finished session and sign its manifest."""
-    path = _needed("--key", key)
-    _exit(signing.sign(folder, path, Printing(quiet=quiet, as_json=as_json)))
+    path = needed("--key", key)
+    leave(signing.sign(folder, path, Printing(quiet=quiet, as_json=as_json)))
 
 
 @app.command()
@@ -212,8 +174,8 @@ def control(
 ) -> None:
     """Run the scripted transport control as a client, and verify its folder."""
     printing = Printing(quiet=quiet, as_json=as_json)
-    folder = _needed("--output", output)
-    _exit(commands.control(_needed("--config", config), folder, printing, resume=resume))
+    folder = needed("--output", output)
+    leave(commands.control(needed("--config", config), folder, printing, resume=resume))
 
 
 @app.command()
@@ -224,7 +186,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check this machine, and say which promises hold here."""
-    _exit(diagnosis.doctor(folder, as_json=as_json))
+    leave(diagnosis.doctor(folder, as_json=as_json))
 
 
 @app.command()
@@ -243,7 +205,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a session: outcome, turns, wavefront error, frames, fits, budget."""
-    _exit(commands.show(folder, as_json=as_json, html=html))
+    leave(commands.show(folder, as_json=as_json, html=html))
 
 
 @app.command()
@@ -254,7 +216,7 @@ def schema(
     environment: Annotated[str, typer.Option("--environment", help="Environment.")] = "optical",
 ) -> None:
     """Print the JSON Schemas of the messages and the configuration."""
-    _exit(commands.schema(environment, message))
+    leave(commands.schema(environment, message))
 
 
 @config_app.command("new")
@@ -277,7 +239,7 @@ def config_new(
     """Make a development configuration with fresh 128-bit seeds."""
     given = {"track": track, "preset": preset, "name": name}
     options = {key: value for key, value in given.items() if value is not None}
-    _exit(commands.config_new(environment, options, output))
+    leave(commands.config_new(environment, options, output))
 
 
 # Typer carries its command-line parser within itself, and exports of its usage
@@ -338,25 +300,9 @@ def _client(
 ) -> commands.Client:
     if agent is None:
         names, path = environment_names, stderr_path
-        _refuse_together(
+        refuse_together(
             "goes with --agent alone", agent_env=names, agent_stderr=path, sandbox=sandbox
         )
     if not sandbox:
-        _refuse_together("goes with --sandbox alone", sandbox_bind=binds)
+        refuse_together("goes with --sandbox alone", sandbox_bind=binds)
     return commands.Client(agent, environment_names or (), stderr_path, sandbox, binds or ())
-
-
-def _exit(code: ExitCode) -> NoReturn:
-    raise typer.Exit(int(code))
-
-
-def _needed(option: str, value: Path | None) -> Path:
-    if value is None:
-        raise OperatorError(f"the option {option} is missing; give it")
-    return value
-
-
-def _refuse_together(reason: str, **others: object) -> None:
-    """Refuse options that would be ignored: who gave one expects its effect."""
-    if given := [f"--{name.replace('_', '-')}" for name, value in others.items() if value]:
-        raise OperatorError(f"{', '.join(given)} {reason}; leave it out")

@@ -57,6 +57,4 @@ class Study:
             raise ValueError("sandbox is neither an object nor null")
         if not isinstance(document["config"].get("environment"), str):
             raise ValueError("config.environment is not a string")
-        return cls(
-            document["config"], document["runtime"], document["source"], document["sandbox"]
-        )
+        return cls(document["config"], document["runtime"], document["source"], document["sandbox"])
