@@ -36,8 +36,12 @@ def decode(data: bytes) -> Json:
     duplicate keys, other spellings of a number, spaces and trailing bytes.
     """
     value = orjson.loads(data)
+    try:
+        written = _dumps(value)
+    except TypeError as error:  # orjson reads 1,024 levels of nesting and writes 254
+        raise ValueError(f"the bytes are not canonical JSON: {error}") from None
     # Where a number has become infinite, null is written, which differs as well.
-    if _dumps(value) != data:
+    if written != data:
         raise ValueError("the bytes are not canonical JSON")
     return value
 

@@ -68,6 +68,8 @@ def test_a_number_that_is_not_finite_is_refused_at_any_depth(value: float) -> No
         b"\xef\xbb\xbf{}\n",
         b"NaN\n",
         b"",
+        b"[" * 255 + b"]" * 255 + b"\n",
+        b"[" * 2000 + b"]" * 2000 + b"\n",
     ],
 )
 def test_any_other_spelling_is_refused(data: bytes) -> None:
