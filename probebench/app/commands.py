@@ -35,7 +35,7 @@ from probebench.app.printing import (
 from probebench.app.registry import default_registry, entry_of
 from probebench.app.rig import Unwatched, machine_rig
 from probebench.app.session import Outcome, frozen_config, run_session
-from probebench.app.show import read_session, report_of, sections_of
+from probebench.app.show import read_as_written, read_session, report_of, sections_of
 from probebench.app.terminal import print_session
 from probebench.app.transcript import read_transcript
 from probebench.app.verify import verify_folder
@@ -50,6 +50,7 @@ from probebench.kernel.errors import (
     OperatorError,
     ProbebenchError,
 )
+from probebench.kernel.report import RecordedSession
 from probebench.kernel.study import Study
 
 
@@ -181,6 +182,11 @@ def show(folder: Path, *, as_json: bool, html: str | None = None) -> ExitCode:
     if as_json and html is not None:
         raise OperatorError("--json and --html are two forms of one answer; leave one out")
     recorded = read_session(folder)
+    with read_as_written():
+        return _show(recorded, folder, as_json=as_json, html=html)
+
+
+def _show(recorded: RecordedSession, folder: Path, *, as_json: bool, html: str | None) -> ExitCode:
     rig = machine_rig()
     report = report_of(rig, recorded)
     if as_json:

@@ -54,6 +54,15 @@ def run(folder: Path, task: Task, clients: Clients, run_inner: RunInner) -> Json
     return value_of(outcome.manifest_sha256, outcome.evaluator)
 
 
+def require_value(value: Json) -> None:
+    """Raise ValueError for what is no value of a session within a session."""
+    fields = {"manifest_sha256", "outcome", "evaluation"}
+    if not isinstance(value, dict) or set(value) != fields:
+        raise ValueError(f"it does not have exactly {', '.join(sorted(fields))}")
+    if not isinstance(value["manifest_sha256"], str):
+        raise ValueError("its manifest_sha256 is not a digest")
+
+
 def value_of(manifest_sha256: str, evaluator: Json) -> Json:
     """The value of a session within a session."""
     return {

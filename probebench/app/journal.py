@@ -25,6 +25,7 @@ class Records(Protocol):
 
 
 Agree = Callable[[Part, Json, Json], bool]
+Check = Callable[[Task, Json], None]
 
 
 class Journal:
@@ -34,14 +35,23 @@ class Journal:
     not saved yet, it publishes.  Either way the chain moves on by one record.
     """
 
-    def __init__(self, kept: Records, root: str, agree: Agree | None = None) -> None:
+    def __init__(
+        self,
+        kept: Records,
+        root: str,
+        agree: Agree | None = None,
+        check: Check | None = None,
+    ) -> None:
         """root: the digest that the first record carries.
         agree: how to compare a message that another runtime recomputed; None
             where the runtime is the frozen one, so that bytes must be equal.
+        check: raises ValueError, KeyError or TypeError for a saved value that
+            is none of its task's, before the episode is handed it.
         """
         self._kept = kept
         self._chain = records.Chain(root)
         self._agree = agree
+        self._check = check
         self.message = b""  # the canonical bytes that the last record sends
         self.message_was_saved = False
         self.names: list[str] = []  # of the records, in the order of the chain
@@ -79,6 +89,7 @@ class Journal:
             raise ArtifactError(name, f"its value cannot be read ({error})") from None
         if not saved.belongs_to(task):
             raise ArtifactError(name, f"its value is not that of task {task.key!r}")
+        self._require_fit(name, task, saved.value)
         return saved
 
     def settle(self, name: str, document: dict[str, Json], timing: Json) -> None:
@@ -91,6 +102,14 @@ class Journal:
             sent = self._compare(name, data, document)
         self.message = b"" if sent is None else encode(sent)
         self.message_was_saved = data is not None
+
+    def _require_fit(self, name: str, task: Task, value: Json) -> None:
+        try:
+            if self._check is not None:
+                self._check(task, value)
+        except (ValueError, KeyError, TypeError) as error:
+            sentence = f"the saved value does not fit its computation: {error}"
+            raise ArtifactError(name, sentence) from None
 
     def _follow_answer(self, name: str, data: bytes, turn: int, ask: Ask) -> records.Answer:
         document = self._follow(name, data)

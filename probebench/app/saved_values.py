@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from probebench.app import hosted
 from probebench.app.drive import TurnSeen
+from probebench.app.journal import Check
 from probebench.kernel import turn as records
 from probebench.kernel.budget import Charge
 from probebench.kernel.canonical import Json
 from probebench.kernel.environment import Environment, Part
 from probebench.kernel.episode import Task
 from probebench.kernel.errors import ArtifactError
+
+
+def value_check(environment: Environment) -> Check:
+    """What a saved value must pass before an episode is handed it."""
+
+    def check(task: Task, value: Json) -> None:
+        if task.hosted:
+            hosted.require_value(value)
+        else:
+            environment.check(task, value)
+
+    return check
 
 
 class SavedValues:
@@ -47,12 +61,6 @@ class SavedValues:
             self._inner(seen.task, seen.value)
             return
         name = records.response_name(seen.turn)
-        try:
-            self._environment.check(seen.task, seen.value)
-        except ValueError as error:
-            raise ArtifactError(
-                name, f"the saved value does not fit its computation: {error}"
-            ) from None
         if self._refit:
             self._run_again(name, seen.task, seen.value)
 

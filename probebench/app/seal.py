@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from probebench.app.drive import Driven
 from probebench.app.members import may_belong
 from probebench.kernel.budget import Budget
-from probebench.kernel.canonical import Json, digest, sha256_hex
+from probebench.kernel.canonical import Json, decode, digest, sha256_hex
 from probebench.kernel.errors import ArtifactError
 from probebench.kernel.turn import (
+    EVALUATOR,
     EVALUATOR_FORMAT,
     MANIFEST,
     MANIFEST_FORMAT,
@@ -60,6 +61,14 @@ def file_entry(data: bytes) -> dict[str, Json]:
     return {"bytes": len(data), "sha256": sha256_hex(data)}
 
 
+def decoded(name: str, data: bytes) -> Json:
+    """The content of a file of canonical JSON.  Raises ArtifactError."""
+    try:
+        return decode(data)
+    except ValueError as error:
+        raise ArtifactError(name, str(error)) from None
+
+
 def read_manifest(document: Json) -> dict[str, Json]:
     """Check that a manifest is whole.  Raises ArtifactError."""
     fields = {"format", "head_sha256", "outcome", "files", "sessions", "self_sha256"}
@@ -72,12 +81,26 @@ def read_manifest(document: Json) -> dict[str, Json]:
     content = {key: value for key, value in document.items() if key != "self_sha256"}
     if document["self_sha256"] != digest(content):
         raise ArtifactError(MANIFEST, "self_sha256 is not the digest of its content")
+    _require_outcome(document["outcome"])
     for name in ("files", "sessions"):
         if not isinstance(document[name], dict):
             raise ArtifactError(MANIFEST, f"{name} is not an object")
     for name in (*document["files"], *document["sessions"]):
         if not may_belong(name):
             raise ArtifactError(MANIFEST, f"{name!r:.80} is no name of a session's file")
+    return document
+
+
+def _require_outcome(outcome: Json) -> None:
+    fields = ("status", "cause")
+    if not isinstance(outcome, dict) or not all(isinstance(outcome.get(f), str) for f in fields):
+        raise ArtifactError(MANIFEST, "outcome does not name a status and a cause")
+
+
+def read_evaluator(document: Json, manifest: Mapping[str, Json]) -> dict[str, Json]:
+    """Check that evaluator.json ends as the manifest does.  Raises ArtifactError."""
+    if not isinstance(document, dict) or document.get("outcome") != manifest["outcome"]:
+        raise ArtifactError(EVALUATOR, "its outcome is not that of the manifest")
     return document
 
 

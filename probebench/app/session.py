@@ -12,9 +12,10 @@ from probebench.app.journal import Journal
 from probebench.app.live import Live
 from probebench.app.registry import entry_of
 from probebench.app.rig import Clients, Rig
+from probebench.app.saved_values import value_check
 from probebench.host.folder import is_folder
 from probebench.host.store import Store
-from probebench.kernel.canonical import Json, decode, encode, sha256_hex
+from probebench.kernel.canonical import Json, encode, sha256_hex
 from probebench.kernel.episode import Task
 from probebench.kernel.errors import ArtifactError, OperatorError
 from probebench.kernel.study import Study
@@ -91,11 +92,8 @@ def _opened(rig: Rig, folder: Path, *, resume: bool) -> Store:
 def _completed(store: Store, folder: Path) -> Outcome:
     store.finish(MANIFEST)
     manifest_bytes = store.read(MANIFEST)
-    try:
-        manifest = seal.read_manifest(decode(manifest_bytes))
-        evaluator = decode(store.read(EVALUATOR))
-    except ValueError as error:
-        raise ArtifactError(MANIFEST, str(error)) from None
+    manifest = seal.read_manifest(seal.decoded(MANIFEST, manifest_bytes))
+    evaluator = seal.read_evaluator(seal.decoded(EVALUATOR, store.read(EVALUATOR)), manifest)
     return Outcome(
         folder=folder,
         study=freeze.read_study(store.read(STUDY)),
@@ -136,7 +134,8 @@ class _Session:
         study, study_bytes = self._frozen(config)
         nonce, display = self._session_terms()
         root = chain_root(nonce, study_bytes)
-        journal = Journal(_StoreRecords(self._store), root)
+        check = value_check(self._environment)
+        journal = Journal(_StoreRecords(self._store), root, check=check)
         episode = self._environment.open(study, nonce)
         document = session_document(nonce, display, episode.opening_charge, episode.pending(), root)
         journal.settle(SESSION, document, None)

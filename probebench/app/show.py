@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from probebench.app import freeze
+from probebench.app import freeze, seal
 from probebench.app.registry import entry_of
 from probebench.app.rig import Rig
 from probebench.host.folder import is_folder
 from probebench.host.store import Store
 from probebench.kernel import turn as records
-from probebench.kernel.canonical import Json, decode, sha256_hex
+from probebench.kernel.canonical import Json, sha256_hex
 from probebench.kernel.errors import ArtifactError, OperatorError
 from probebench.kernel.page import Section
 from probebench.kernel.report import RecordedSession, RecordedTurn, Report
@@ -35,7 +35,7 @@ def read_session(folder: Path) -> RecordedSession:
             raise OperatorError(
                 f"the folder {str(folder)!r} holds no session that was begun; give another folder"
             )
-        with _read_as_written():
+        with read_as_written():
             return _session(store, folder.resolve().name)
 
 
@@ -45,7 +45,7 @@ def report_of(rig: Rig, session: RecordedSession) -> Report:
     Raises ArtifactError for records that are not as the driver writes them.
     """
     reporter = entry_of(rig.registry, session.study.config).reporter
-    with _read_as_written():
+    with read_as_written():
         return _plain(session) if reporter is None else reporter.report(session)
 
 
@@ -55,12 +55,13 @@ def sections_of(rig: Rig, session: RecordedSession) -> Sequence[Section]:
     Raises ArtifactError for records that are not as the driver writes them.
     """
     reporter = entry_of(rig.registry, session.study.config).reporter
-    with _read_as_written():
+    with read_as_written():
         return [] if reporter is None else reporter.sections(session)
 
 
 @contextmanager
-def _read_as_written() -> Iterator[None]:
+def read_as_written() -> Iterator[None]:
+    """Whatever is made of records within it raises ArtifactError where they are damaged."""
     # A folder is looked at before it is verified, so that any field of any
     # record may be missing or be something else.
     try:
@@ -116,10 +117,7 @@ def _answer(store: Store, turn: int) -> tuple[bytes | None, str | None]:
 
 
 def _document(store: Store, name: str) -> Json:
-    try:
-        return decode(store.read(name))
-    except ValueError as error:
-        raise ArtifactError(name, str(error)) from None
+    return seal.decoded(name, store.read(name))
 
 
 def _plain(session: RecordedSession) -> Report:

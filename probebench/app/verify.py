@@ -11,7 +11,7 @@ from probebench.app.drive import Driven, End, drive
 from probebench.app.journal import Journal, ReadOnlyRecords
 from probebench.app.registry import entry_of
 from probebench.app.rig import Rig
-from probebench.app.saved_values import SavedValues
+from probebench.app.saved_values import SavedValues, value_check
 from probebench.app.session import session_terms
 from probebench.app.signature import SIGNATURE
 from probebench.app.transcript import Sent
@@ -20,7 +20,7 @@ from probebench.host import runtime, snapshot
 from probebench.host.folder import is_folder
 from probebench.host.store import Store
 from probebench.kernel import turn as records
-from probebench.kernel.canonical import Json, decode, encode, sha256_hex
+from probebench.kernel.canonical import Json, encode, sha256_hex
 from probebench.kernel.environment import Environment, Part
 from probebench.kernel.episode import Task
 from probebench.kernel.errors import ArtifactError, ConfigError, OperatorError, UnfinishedError
@@ -147,7 +147,7 @@ class _Verification:
         if records.MANIFEST not in self._present:
             return
         data = self._store.read(records.MANIFEST)
-        manifest = seal.read_manifest(self._decoded(records.MANIFEST, data))
+        manifest = seal.read_manifest(seal.decoded(records.MANIFEST, data))
         present = {*members.own_names(names, manifest["sessions"])} - self._beside
         members.require_members(present, {records.MANIFEST, *manifest["files"]})
         self._manifest, self._manifest_bytes = manifest, data
@@ -182,13 +182,6 @@ class _Verification:
         if data is None:
             raise UnfinishedError(name, "this file is missing; the session is unfinished")
         return data
-
-    @staticmethod
-    def _decoded(name: str, data: bytes) -> Json:
-        try:
-            return decode(data)
-        except ValueError as error:
-            raise ArtifactError(name, str(error)) from None
 
     def _passed(self, name: str, seen: str) -> None:
         self._verdict.checks.append((name, seen))
@@ -234,7 +227,8 @@ class _Verification:
         ]
         self._agree = environment.agree if changed else None
         root = records.chain_root(nonce, study_bytes)
-        journal = Journal(ReadOnlyRecords(self._read), root, self._agree)
+        check = value_check(environment)
+        journal = Journal(ReadOnlyRecords(self._read), root, self._agree, check)
         episode = environment.open(study, nonce)
         opening = records.session_document(
             nonce, display, episode.opening_charge, episode.pending(), root
@@ -286,7 +280,7 @@ class _Verification:
     def _evaluation(
         self, study: Study, environment: Environment, driven: Driven, head: str
     ) -> None:
-        saved = self._decoded(records.EVALUATOR, self._need(records.EVALUATOR))
+        saved = seal.decoded(records.EVALUATOR, self._need(records.EVALUATOR))
         evaluation = environment.evaluate(study, driven.final)
         document = seal.evaluator_document(driven, environment.budget(study), evaluation, head)
         fields = [name for name in document if name != "evaluation"]

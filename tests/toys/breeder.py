@@ -49,12 +49,10 @@ class BreederEpisode:
                 self.scores, self.candidate = [*self.scores, cause.value], None
             return
         self.attempts += 1
-        if isinstance(cause, ep.Rejection) and self.repair is None:
-            self.repair = cause.code
-            return
-        self.proposals, self.repair = self.proposals + 1, None
-        if isinstance(cause, ep.Action):
-            self.candidate = cause.fields["x"]
+        repairable = isinstance(cause, ep.Rejection) and self.repair is None
+        self.repair = cause.code if repairable else None
+        self.proposals += not repairable
+        self.candidate = getattr(cause, "fields", {}).get("x")
 
     def state_digest(self):
         return sha256(repr(vars(self)).encode()).digest()
@@ -75,6 +73,10 @@ class Breeder(Environment):
 
     def run(self, task):
         return task.spec["x"] * 37 % 101
+
+    def check(self, task, value):
+        if value != self.run(task):
+            raise ValueError("it is another score")
 
     def evaluate(self, study, final):
         return {"best": max(final.evidence["scores"])}

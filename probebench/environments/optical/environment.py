@@ -25,6 +25,7 @@ from probebench.kernel.budget import Budget, Ledger
 from probebench.kernel.canonical import Json
 from probebench.kernel.environment import Environment, Part
 from probebench.kernel.episode import Final, Task
+from probebench.kernel.schema import parse_record
 from probebench.kernel.study import Study
 from probebench.wire.optical_fit import Fit
 
@@ -97,7 +98,7 @@ class OpticalEnvironment(Environment):
 
     def check(self, task: Task, value: Json) -> None:
         """Check that a saved fit is one of these images.  Raises ValueError."""
-        check_fit(*_fit_inputs(task), Fit.model_validate(value))
+        check_fit(*_fit_inputs(task), parse_record(Fit, value))
 
     def evaluate(self, study: Study, final: Final) -> Json:
         """Judge the final command by the wavefront."""

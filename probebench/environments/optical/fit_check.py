@@ -1,9 +1,13 @@
-"""Check cheaply that a saved fit belongs to its images: an evaluation a start, no search.
+"""Check cheaply that a saved fit belongs to its images: an evaluation a start.
 
 Where each run ended is taken from the saved fit; the likelihood there, and all
-that the fit reports of the runs together, are made again.  What only a search
-could show is not checked: that a run from its start leads to its end, how many
-iterations it took, and that a run met a number that is not finite.
+that the fit reports of the runs together, are made again.  A run that is said
+to have found no minimum is made again itself: any point would pass for the end
+of such a run, so that a fit that converged could be told as a failure.  One
+that ran out of iterations is so only where the whole fit failed: beside runs
+that converged it is common, and would take longer than all other checks.
+What only a search could show of the rest is not checked: that a run from its
+start leads to its end, and how many iterations it took.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from probebench.environments.optical.estimator import (
 )
 from probebench.environments.optical.likelihood import Likelihood, LikelihoodPoint
 from probebench.environments.optical.propagation import Reals, one_blas_thread
-from probebench.environments.optical.search import Run, end_status, joined_run
+from probebench.environments.optical.search import Run, end_status, joined_run, run_from
 from probebench.environments.optical.starts import (
     ITERATIONS_PER_START,
     gradient_tolerance_per_nm,
@@ -36,6 +40,12 @@ ABSOLUTE_TOLERANCE = 1e-9
 GRADIENT_RELATIVE_TOLERANCE = 1e-5  # derivatives have seven digits
 GRADIENT_TOLERANCE = 0.1  # of the gradient norm at which a run has converged
 COVARIANCE_TOLERANCE = 1e-4
+
+# How a run ends that found a minimum.
+FOUND = {"converged": "converges", "joined": "joins an earlier minimum"}
+# Runs that are made again, by how they and the fit are said to have ended.
+_RARE = {"not_finite", "stalled", "outside_bound"}
+MADE_AGAIN = {"converged": _RARE, "numerical_failure": _RARE | {"iteration_limit"}}
 
 # Fields of a fit that follow from the saved ends and objectives alone, hence
 # are equal to the last bit, and how to say that one is not.
@@ -66,8 +76,23 @@ def check_fit(
         runs: list[Run] = []
         for index, run in enumerate(saved.starts):
             runs.append(_run(likelihood, index, run, calibration, runs))
+            if run.status in MADE_AGAIN[saved.status]:
+                _require_no_minimum(likelihood, index, runs[-1], calibration, runs[:-1])
         expected = report(calibration, frames_e, commands_opd_nm, runs)
     _compare(expected, saved)
+
+
+def _require_no_minimum(
+    likelihood: Likelihood, index: int, saved: Run, calibration: Calibration, earlier: list[Run]
+) -> None:
+    """Make a run again that is said to have come to nothing."""
+    again = run_from(likelihood, starts_opd_nm(calibration)[index], calibration, earlier)
+    # Under another processor a run may come to nothing in another way.
+    if again.status in FOUND:
+        raise ValueError(
+            f"start {index} is said to have ended as {saved.status}, and {FOUND[again.status]} "
+            "when it is run again"
+        )
 
 
 def _run(

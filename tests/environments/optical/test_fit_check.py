@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from probebench.environments.optical import fit_check
 from probebench.environments.optical.camera import Calibration
-from probebench.environments.optical.estimator import fit
+from probebench.environments.optical.estimator import fit, likelihood_of, report
 from probebench.environments.optical.fit_check import check_fit
+from probebench.environments.optical.search import Run, end_status, run_from
+from probebench.environments.optical.starts import (
+    ITERATIONS_PER_START,
+    gradient_tolerance_per_nm,
+    starts_opd_nm,
+)
 from probebench.wire.optical_fit import Fit
 from tests.environments.optical.forgeries import FORGERIES, Forgery, moved, put
 from tests.environments.optical.scenes import (
@@ -183,3 +191,70 @@ def test_an_end_far_outside_any_camera_is_an_objection_and_no_exception(
     saved["starts"][3]["end_opd_nm"] = [1e308] * 6
     with pytest.raises(ValueError, match="objective of start 3"):
         check_fit(SMALL, IMAGES, COMMANDS_OPD_NM, Fit(**saved))
+
+
+# -- fits that are told as failures -----------------------------------------------------
+
+
+def honest_runs() -> list[Run]:
+    likelihood, runs = likelihood_of(SMALL, IMAGES, COMMANDS_OPD_NM), list[Run]()
+    for start in starts_opd_nm(SMALL):
+        runs.append(run_from(likelihood, start, SMALL, runs))
+    return runs
+
+
+def overflowed(run: Run) -> Run:
+    return Run(run.start_opd_nm, 0, "not_finite")
+
+
+def ended_at(run: Run, end_opd_nm: Any, iterations: int) -> Run:
+    """A run that is said to have ended just here, with all that is true of the place."""
+    point = likelihood_of(SMALL, IMAGES, COMMANDS_OPD_NM).at(end_opd_nm)
+    tolerance = gradient_tolerance_per_nm(SMALL)
+    status = end_status(end_opd_nm, point.gradient_norm, iterations, tolerance)
+    return Run(run.start_opd_nm, iterations, status, end_opd_nm, point.objective, point)
+
+
+def stalled(run: Run) -> Run:
+    return ended_at(run, run.start_opd_nm + 1.0, 3)
+
+
+def ran_out_of_iterations(run: Run) -> Run:
+    return ended_at(run, run.start_opd_nm + 1.0, ITERATIONS_PER_START)
+
+
+def left_the_bound(run: Run) -> Run:
+    return ended_at(run, run.start_opd_nm + 600.0, 3)
+
+
+LIES = [overflowed, stalled, ran_out_of_iterations, left_the_bound]
+
+
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
+def test_a_fit_that_converged_cannot_be_told_as_a_failure(lie: Callable[[Run], Run]) -> None:
+    forged = report(SMALL, IMAGES, COMMANDS_OPD_NM, list(map(lie, honest_runs())))
+    assert forged.status == "numerical_failure"
+    with pytest.raises(ValueError, match=r"start 0 is said to have ended as .* converges when"):
+        check_fit(SMALL, IMAGES, COMMANDS_OPD_NM, forged)
+
+
+@pytest.mark.parametrize("lie", [overflowed, stalled, left_the_bound], ids=lambda lie: lie.__name__)
+def test_no_start_that_found_a_minimum_can_be_told_to_have_found_none(
+    lie: Callable[[Run], Run],
+) -> None:
+    for index, run in enumerate(runs := honest_runs()):
+        if any(other.joined == index for other in runs):
+            continue  # those that joined it would belie it before
+        lied = [*runs[:index], lie(run), *runs[index + 1 :]]
+        forged = report(SMALL, IMAGES, COMMANDS_OPD_NM, lied)
+        with pytest.raises(ValueError, match=f"start {index} is said to have ended"):
+            check_fit(SMALL, IMAGES, COMMANDS_OPD_NM, forged)
+
+
+def test_without_a_search_a_fit_told_as_a_failure_would_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fit_check, "_require_no_minimum", lambda *_: None)
+    for lie in LIES:
+        forged = report(SMALL, IMAGES, COMMANDS_OPD_NM, list(map(lie, honest_runs())))
+        check_fit(SMALL, IMAGES, COMMANDS_OPD_NM, forged)
