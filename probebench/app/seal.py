@@ -76,7 +76,7 @@ def read_manifest(document: Json) -> dict[str, Json]:
         raise ArtifactError(MANIFEST, f"the fields are not exactly {', '.join(sorted(fields))}")
     if document["format"] != MANIFEST_FORMAT:
         raise ArtifactError(
-            MANIFEST, f"the format is {document['format']!r}; expected {MANIFEST_FORMAT!r}"
+            MANIFEST, f"the format is {document['format']!r:.80}; expected {MANIFEST_FORMAT!r}"
         )
     content = {key: value for key, value in document.items() if key != "self_sha256"}
     if document["self_sha256"] != digest(content):

@@ -9,6 +9,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from probebench.kernel.canonical import Json, encode
 from probebench.kernel.errors import ConfigError
+from probebench.kernel.page import visible
+
+MAX_COMPLAINTS = 40
+MAX_KEY_CHARACTERS = 60
 
 
 class ClosedModel(BaseModel):
@@ -49,12 +53,16 @@ def parse_record(model: type[Model], value: Json) -> Model:
 
 def config_sentence(error: ValidationError, hidden: Sequence[str] = ()) -> str:
     """One sentence for all that pydantic found."""
-    parts = [_complaint(item, hidden) for item in error.errors(include_url=False)]
+    errors = error.errors(include_url=False)
+    parts = [_complaint(item, hidden) for item in errors[:MAX_COMPLAINTS]]
+    if len(errors) > MAX_COMPLAINTS:
+        parts.append(f"and {len(errors) - MAX_COMPLAINTS} more")
     return f"the configuration is not valid: {'; '.join(parts)}; correct the file"
 
 
 def _complaint(item: Json, hidden: Sequence[str]) -> str:
-    path = ".".join(str(part) for part in item["loc"])
+    # A key may be anything, and what is printed is obeyed by terminals.
+    path = ".".join(visible(str(part)[:MAX_KEY_CHARACTERS]) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         return f"{path} is unknown"
     if item["type"] == "missing":

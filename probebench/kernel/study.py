@@ -47,7 +47,7 @@ class Study:
         expected = {"format", "config", "runtime", "source", "sandbox"}
         found = document.get("format") if isinstance(document, dict) else None
         if found != STUDY_FORMAT:
-            raise ValueError(f"the format is {found!r}; expected {STUDY_FORMAT!r}")
+            raise ValueError(f"the format is {found!r:.80}; expected {STUDY_FORMAT!r}")
         if set(document) != expected:
             raise ValueError(f"a study has exactly the fields {', '.join(sorted(expected))}")
         for name in ("config", "runtime", "source"):

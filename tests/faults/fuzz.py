@@ -112,7 +112,7 @@ def line(chance: Random, lawful: dict[str, Json]) -> bytes:
         return _text(lawful)
     if kind == 7 and chance.random() < 0.05:
         return _sized(chance, lawful)
-    return _damaged(chance, _text(lawful))
+    return damaged(chance, _text(lawful))
 
 
 def _text(value: Json) -> bytes:
@@ -126,7 +126,8 @@ def _sized(chance: Random, lawful: dict[str, Json]) -> bytes:
     return _text(lawful).rstrip(b"\n").ljust(size - 1, padding) + b"\n"
 
 
-def _damaged(chance: Random, data: bytes) -> bytes:
+def damaged(chance: Random, data: bytes) -> bytes:
+    """The same bytes with one to three places overwritten, cut out or added to."""
     for _ in range(chance.randint(1, 3)):
         start = chance.randrange(len(data) + 1)
         end = min(len(data), start + chance.choice([0, 0, 1, 1, 2, 8]))
@@ -144,6 +145,6 @@ def pieces(chance: Random, data: bytes) -> Iterator[bytes]:
         start += size
 
 
-def is_sentence(message: str) -> bool:
+def is_sentence(message: str, most: int = 600) -> bool:
     """Bounded, and nothing that a terminal would obey."""
-    return message.isascii() and message.isprintable() and len(message) < 600
+    return message.isprintable() and 0 < len(message) < most
