@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from tests.faults.finished import SESSIONS, verdict_of
+from tests.faults.share import COUNTS, Count
 from tests.rigs import constant_rig
 
 MEMORY = Path("/dev/shm")
@@ -35,3 +38,20 @@ def memory_path(tmp_path: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="probebench-", dir=MEMORY) as folder:
         yield Path(folder)
+
+
+@pytest.fixture
+def count(capsys: pytest.CaptureFixture[str]) -> Count:
+    """Say how often something was done, on the terminal and in the file of counts."""
+
+    def counted(
+        what: str, number: int, subject: str, words: str = "", *, quietly: bool = False
+    ) -> None:
+        with nullcontext() if quietly else capsys.disabled():
+            print(f"\n{what}: {number}, {subject}{words and f'; {words}'}")
+        if COUNTS:
+            line = json.dumps({"what": what, "number": number, "subject": subject})
+            with Path(COUNTS).open("a", encoding="utf-8") as file:
+                file.write(f"{line}\n")
+
+    return counted

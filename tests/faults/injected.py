@@ -80,6 +80,7 @@ class Call:
     arguments: str
     result: str
     injected: bool
+    interrupted: bool = False
 
     @property
     def path(self) -> str:
@@ -212,7 +213,7 @@ def run_traced(
 
 
 def _call(match: re.Match[str]) -> Call:
-    return Call(match[1], match[2], match[3], "(INJECTED)" in match[4])
+    return Call(match[1], match[2], match[3], "(INJECTED)" in match[4], "EINTR" in match[4])
 
 
 def _attach(child: int, log: Path, injection: Injection | None) -> subprocess.Popen[bytes]:
@@ -319,8 +320,7 @@ def _retries(ran: Ran) -> list[str]:
         if call.name == "linkat" and any(f"{p}/" in f for p in touched for f in failed):
             base = call.arguments.split('"')[1]
             found += [f"{f} was published unsynced" for f in failed if f.endswith(f"/{base}")]
-        interrupted = "EINTR" in call.result
-        if call.name == "fsync" and call.injected and not interrupted:
+        if call.name == "fsync" and call.injected and not call.interrupted:
             failed.add(call.path)
     return found
 

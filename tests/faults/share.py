@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
+# Where scripts/faults.py collects what was counted; a line of JSON each.
+COUNTS = os.environ.get("PROBEBENCH_COUNTS")
 WHOLE = os.environ.get("PROBEBENCH_FAULTS") == "full"
 Item = TypeVar("Item")
 
@@ -18,3 +20,16 @@ def share(items: Sequence[Item], most: int) -> list[Item]:
     if WHOLE or len(items) <= most:
         return list(items)
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
+
+
+class Count(Protocol):
+    """Say how often something was done."""
+
+    def __call__(
+        self, what: str, number: int, subject: str, words: str = "", *, quietly: bool = False
+    ) -> None:
+        """what: in the plural.  subject: to which sessions.  words: how it went.
+
+        quietly: print it with the captured output alone.
+        """
+        ...

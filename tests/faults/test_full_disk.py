@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.environments.test_conformance import CASES, REPOSITORY
+from tests.faults.share import Count
 from tests.rigs import folder_bytes
 
 NAMESPACE = ["unshare", "--map-root-user", "--mount"]
@@ -53,7 +54,7 @@ def whole(root: Path, name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["thermometer", "optical direct"])
 def test_a_full_disk_is_an_error_and_with_room_the_session_ends_the_same(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, count: Count
 ) -> None:
     expected = whole(tmp_path, name)
     results = on_disks(tmp_path, name, "genuine", 12)
@@ -61,8 +62,7 @@ def test_a_full_disk_is_an_error_and_with_room_the_session_ends_the_same(
     assert {result["kind"] for result in results} == {"pages", "inodes"}
     # Records of several pages are cut within.
     assert name == "thermometer" or any(result["short_writes"] for result in results)
-    with capsys.disabled():
-        print(f"\n{name}: a disk full at {len(results)} sizes, resumed from each")
+    count("disks that ran full, each told and resumed", len(results), name)
 
 
 def faults_of(result: dict[str, Any], expected: dict[str, str]) -> list[str]:

@@ -19,6 +19,7 @@ from probebench.kernel.errors import ConfigError
 from probebench.kernel.study import Study
 from tests.environments.test_conformance import CASES
 from tests.faults.fuzz import changed, damaged, is_sentence
+from tests.faults.share import Count
 from tests.rigs import NONCE, registry
 
 CONFIGS = int(os.environ.get("PROBEBENCH_FUZZ", "6000")) // 20
@@ -54,12 +55,11 @@ def fuzz_configs(config: Json, path: Path, count: int, seed: int) -> Counter[str
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_hostile_configuration_begins_a_session_or_is_refused_in_a_sentence(
-    name: str, memory_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, memory_path: Path, count: Count
 ) -> None:
-    count = CONFIGS // len(CASES) + 1
-    verdicts = fuzz_configs(CASES[name].config, memory_path / "config.json", count, seed=1)
-    with capsys.disabled():
-        print(f"\nfuzz: {count} configurations of {name}: {dict(verdicts)}")
+    tries = CONFIGS // len(CASES) + 1
+    verdicts = fuzz_configs(CASES[name].config, memory_path / "config.json", tries, seed=1)
+    count("fuzzed configurations", tries, name, str(dict(verdicts)))
     assert verdicts["refused"]
 
 

@@ -24,7 +24,7 @@ from probebench.wire.optical import RejectionCode
 from tests.conformance import Case
 from tests.environments.test_conformance import CASES
 from tests.faults.fuzz import is_sentence, line, pieces
-from tests.faults.share import share
+from tests.faults.share import Count, share
 from tests.rigs import NONCE
 
 LINES = int(os.environ.get("PROBEBENCH_FUZZ", "6000"))
@@ -156,14 +156,12 @@ def fuzz(fuzzed: Fuzzed, count: int, seed: int) -> Counter[str]:
 
 @pytest.mark.parametrize(("name", "turns"), STATES)
 def test_hostile_lines_give_an_action_a_rejection_or_the_oversize_end(
-    name: str, turns: int, capsys: pytest.CaptureFixture[str]
+    name: str, turns: int, count: Count
 ) -> None:
     fuzzed = Fuzzed(CASES[name], turns)
     untouched = copy.deepcopy(fuzzed.episode)
     verdicts = fuzz(fuzzed, LINES // len(STATES) + 1, seed=turns)
-    with capsys.disabled():
-        counts = dict(verdicts.most_common())
-        print(f"\nfuzz: {verdicts.total()} lines to {name} after {turns} turns: {counts}")
+    count("fuzzed lines", verdicts.total(), name, f"after {turns} turns: {dict(verdicts)}")
     # What was read left nothing behind: not in a generator, not in a camera.
     played = played_to_the_end(fuzzed.case, fuzzed.episode)
     assert played == played_to_the_end(fuzzed.case, untouched)

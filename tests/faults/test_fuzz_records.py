@@ -32,6 +32,7 @@ from tests.environments.test_conformance import CASES
 from tests.faults.finished import RIG, rechained, resealed, verdict_of
 from tests.faults.fuzz import changed, damaged, is_sentence
 from tests.faults.readers import READERS, RESPONSE, SESSION
+from tests.faults.share import Count
 from tests.rigs import constant_rig
 
 # One folder for every hundred lines that are fuzzed.
@@ -122,12 +123,11 @@ def fuzz_folders(case: Case, whole: Path, count: int, seed: int) -> Counter[str]
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_spoilt_folder_is_named_by_whoever_reads_it(
-    name: str, memory_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, memory_path: Path, count: Count
 ) -> None:
     CASES[name].run(memory_path / "whole", constant_rig())
     ends = fuzz_folders(CASES[name], memory_path / "whole", FOLDERS // len(CASES) + 1, seed=1)
-    with capsys.disabled():
-        print(f"\nfuzz: {ends.total() // 5} folders of {name}: {dict(ends.most_common())}")
+    count("fuzzed folders, each read in five ways", ends.total() // 5, name, str(dict(ends)))
     assert ends["verify: ArtifactError"]
 
 

@@ -19,7 +19,7 @@ from probebench.kernel.canonical import encode
 from tests.conformance import Case, supersedes
 from tests.environments.test_conformance import CASES
 from tests.faults.forked import computed, run_forked, transcript_of, was_killed
-from tests.faults.share import share
+from tests.faults.share import Count, share
 from tests.journals import record_paths
 from tests.rigs import Steps, constant_rig, folder_bytes
 
@@ -52,15 +52,18 @@ def test_every_environment_of_the_registry_is_killed_here() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_killed_before_any_step_a_session_resumes_to_its_end(name: str, memory_path: Path) -> None:
+def test_killed_before_any_step_a_session_resumes_to_its_end(
+    name: str, memory_path: Path, count: Count
+) -> None:
     """The same bytes; or, where an ask that may have been sent is superseded, a folder
     that verifies."""
     case, cut = CASES[name], memory_path / "cut"
     expected, steps = whole(case, memory_path / "whole")
     repeats = not supersedes(case)
-    for fatal in share(range(steps), 60):
+    chosen = share(range(steps), 60)
+    for fatal in chosen:
         assert was_killed(run_forked(case, cut, fatal)), fatal
-        already, count = published_values(cut), Counter(computed(cut))
+        already, before = published_values(cut), Counter(computed(cut))
         assert run_forked(case, cut, None, resume=True) == 0, fatal
         verdict = verify_folder(constant_rig(), cut)
         assert verdict.verified, (fatal, verdict.failure)
@@ -68,10 +71,11 @@ def test_killed_before_any_step_a_session_resumes_to_its_end(name: str, memory_p
             assert folder_bytes(cut) == expected, fatal
             check_transcript(cut)
         if not (cut / "tasks").exists():  # the session inside has computations of the same names
-            again = Counter(computed(cut)) - count
+            again = Counter(computed(cut)) - before
             assert not set(already) & set(again), "a published computation was run again"
-            assert sum(count.values()) + sum(again.values()) <= len(published_values(cut)) + 1
+            assert sum(before.values()) + sum(again.values()) <= len(published_values(cut)) + 1
         clear(cut)
+    count("kills before a durable step, each resumed", len(chosen), name)
 
 
 def check_transcript(folder: Path) -> None:
@@ -88,10 +92,11 @@ def check_transcript(folder: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(SEQUENCES))
 def test_killed_again_and_again_at_random_a_session_still_ends_the_same(
-    seed: int, memory_path: Path
+    seed: int, memory_path: Path, count: Count
 ) -> None:
     # Now and then an optical session, which takes ten times as long.
-    case = CASES["optical direct" if seed % 10 == 9 else "thermometer"]
+    name = "optical direct" if seed % 10 == 9 else "thermometer"
+    case = CASES[name]
     expected, steps = whole(case, memory_path / "whole")
     chance = random.Random(seed)
     cut = memory_path / "cut"
@@ -101,6 +106,8 @@ def test_killed_again_and_again_at_random_a_session_still_ends_the_same(
         assert kills < 1000
     assert folder_bytes(cut) == expected
     check_transcript(cut)
+    count("sequences of random kills, each with the same end", 1, name, quietly=True)
+    count("random kills", kills, name, quietly=True)
 
 
 # -- broken drivers, which the checks above must catch -----------------------------

@@ -17,7 +17,7 @@ from tests.conformance import Case, supersedes
 from tests.environments.test_conformance import CASES
 from tests.faults.injected import messages_on_disk
 from tests.faults.outage import ORDERS, Disk, Order, at_random
-from tests.faults.share import WHOLE, share
+from tests.faults.share import WHOLE, Count, share
 from tests.rigs import KilledError, RepliesInProcess, constant_rig, folder_bytes
 
 RANDOM = [at_random(seed) for seed in range(12 if WHOLE else 2)]
@@ -103,13 +103,12 @@ class Counts(Filesystem):
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_the_client_saw_outlives_an_outage_at_any_step(
-    name: str, memory_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, memory_path: Path, count: Count
 ) -> None:
     outages = Outages(CASES[name], memory_path, Disk())
     outages.run([*ORDERS, *RANDOM], most=8)
     assert outages.losses() == []
-    with capsys.disabled():
-        print(f"\n{name}: {len(outages.seen)} outages survived")
+    count("outages, each survived", len(outages.seen), name)
 
 
 class DiesAt(Disk):
@@ -137,9 +136,11 @@ def after_a_kill(root: Path, fatal: int, most: int = 30) -> Outages:
 
 @pytest.mark.parametrize("fatal", range(40, 110) if WHOLE else [56, 62, 75])
 def test_what_a_kill_left_in_memory_outlives_an_outage_of_the_resumed_session(
-    fatal: int, memory_path: Path
+    fatal: int, memory_path: Path, count: Count
 ) -> None:
-    assert after_a_kill(memory_path, fatal).losses() == []
+    outages = after_a_kill(memory_path, fatal)
+    assert outages.losses() == []
+    count("outages after a kill, each survived", len(outages.seen), "thermometer")
 
 
 # -- disks and drivers that leave something out, which the checks above must catch ------------

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.finished import NESTED, OPTICAL, TOY, require_refused, restored, verdict_of
+from tests.faults.share import Count
 from tests.rigs import folder_bytes, writable_again
 
 
@@ -38,15 +39,14 @@ def flip(folder: Path, name: str, positions: Iterator[int] | range, bits: int) -
 
 @pytest.mark.parametrize("kind", [TOY, NESTED])
 def test_every_changed_byte_of_a_toy_session_is_found(
-    kind: str, finished: dict[str, Path], capsys: pytest.CaptureFixture[str]
+    kind: str, finished: dict[str, Path], count: Count
 ) -> None:
     tried = sum(
         flip(finished[kind], name, range(len(data)), 1 << (len(name) % 8))
         for name, data in folder_bytes(finished[kind]).items()
     )
     assert tried == sum(map(len, folder_bytes(finished[kind]).values()))
-    with capsys.disabled():
-        print(f"\n{kind}: {tried} changed bytes, all found")
+    count("changed bytes, each found", tried, kind)
 
 
 def boundaries(data: bytes, stride: int) -> Iterator[int]:
@@ -58,15 +58,14 @@ def boundaries(data: bytes, stride: int) -> Iterator[int]:
 
 
 def test_a_changed_byte_of_an_optical_session_is_found(
-    finished: dict[str, Path], capsys: pytest.CaptureFixture[str]
+    finished: dict[str, Path], count: Count
 ) -> None:
     folder = finished[OPTICAL]
     tried = sum(
         flip(folder, name, boundaries(data, 61), 0x04)
         for name, data in folder_bytes(folder).items()
     )
-    with capsys.disabled():
-        print(f"\noptical: {tried} changed bytes, all found")
+    count("changed bytes, each found", tried, OPTICAL)
     assert tried > 2000
 
 
