@@ -23,9 +23,9 @@ SYSTEM_FILES = (
 # What of the package a client may import.
 PUBLIC = ("__init__.py", "py.typed", "kernel", "wire", "clients")
 SITE = ("site-packages", "dist-packages")
-# Beside a package that is imported from a checkout: its configurations, its
-# tests, and the history that holds both.
-CHECKOUT = ("configs", "tests", ".git")
+# Beside a package that is imported from a checkout: its configurations, tests
+# and scripts, what its pages say of references, and the history that holds all.
+CHECKOUT = ("configs", "tests", "scripts", "docs", ".git")
 
 
 @dataclass(frozen=True)

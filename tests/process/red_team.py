@@ -46,12 +46,30 @@ def nonce(hints: Hints) -> bool:
 
 
 def hidden_source(hints: Hints) -> bool:
-    folder = Path(hints["package"], "environments/optical")
-    return "seed" in (folder / "fixture.py").read_text() + (folder / "evaluator.py").read_text()
+    return any_readable(hints["hidden_files"])
 
 
 def hidden_modules(hints: Hints) -> bool:
-    return importlib.import_module("probebench.environments.optical.fixture") is not None
+    return any(can_import(name) for name in hints["hidden_modules"])
+
+
+def rest_of_the_checkout(hints: Hints) -> bool:
+    return any_readable(hints["checkout"])
+
+
+def any_readable(paths: list[str]) -> bool:
+    """Whether anything can be had of any of these, folders too."""
+    for path in map(Path, paths):
+        with suppress(OSError):
+            if list(path.iterdir()) if path.is_dir() else path.read_bytes():
+                return True
+    return False
+
+
+def can_import(name: str) -> bool:
+    with suppress(ImportError):
+        return importlib.import_module(name) is not None
+    return False
 
 
 def neighbours_of_the_working_folder(hints: Hints) -> bool:
@@ -211,6 +229,7 @@ ATTACKS: tuple[Callable[[Hints], bool], ...] = (
     nonce,
     hidden_source,
     hidden_modules,
+    rest_of_the_checkout,
     neighbours_of_the_working_folder,
     driver_command_line,
     driver_environment,

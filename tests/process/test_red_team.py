@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from typing import Any
 import pytest
 
 import probebench
+from probebench.app.registry import default_registry
+from probebench.host import sandbox_view
 from tests.environments.optical.protocol_page import table
 from tests.process import red_team
 from tests.process.boxes import NEEDS_BWRAP
@@ -100,6 +103,26 @@ class Target:
         return found
 
 
+def hidden_modules() -> list[str]:
+    """Whatever docs/architecture.toml says that an environment hides."""
+    rules = tomllib.loads((REPOSITORY / "docs/architecture.toml").read_text(encoding="utf-8"))
+    return [f"{row['environment']}.{name}" for row in rules["hidden"] for name in row["modules"]]
+
+
+def hidden_files() -> list[Path]:
+    """The source of those, and whatever data lies beside any environment's."""
+    root = Path(probebench.__file__).parent.parent
+    sources = [root.joinpath(*name.split(".")).with_suffix(".py") for name in hidden_modules()]
+    beside = [p for p in (root / "probebench/environments").rglob("*") if p.is_file()]
+    return [*sources, *(p for p in beside if p.suffix not in (".py", ".pyc"))]
+
+
+def test_there_is_something_hidden_of_each_environment() -> None:
+    assert all(path.is_file() for path in hidden_files())
+    named = {name.split(".")[2] for name in hidden_modules()}
+    assert named >= set(default_registry())
+
+
 def as_an_ordinary_user() -> list[str]:
     """Root could read any process: take its capabilities away, as a user has none."""
     if os.geteuid() != 0:
@@ -131,7 +154,9 @@ def target(tmp_path: Path) -> Iterator[Target]:
             "config": str(config),
             "checked_in": str(DIRECT),
             "session": str(tmp_path / "operator" / "session"),
-            "package": str(Path(probebench.__file__).parent),
+            "hidden_modules": hidden_modules(),
+            "hidden_files": [*map(str, hidden_files())],
+            "checkout": [str(REPOSITORY / name) for name in sandbox_view.CHECKOUT],
             "neighbour": Path(neighbour.name).name,
             "secret": secret,
             "marker": marker,
