@@ -77,7 +77,7 @@ def play(case: Case, visit: Visit) -> Final:
         try:
             episode.apply(episode.parse(effect, line))
         except ActionRejectedError as error:
-            episode.apply(Rejection(error.code, error.message))
+            episode.apply(Rejection(error.code, error.message, error.detail))
     return effect
 
 
@@ -110,7 +110,7 @@ def check_parse_and_cost_are_pure(case: Case) -> None:
             try:
                 cause: Any = episode.parse(effect, line)
             except ActionRejectedError as error:
-                cause = Rejection(error.code, error.message)
+                cause = Rejection(error.code, error.message, error.detail)
             assert episode.cost(cause) == episode.cost(cause)
             assert episode.state_digest() == before
             assert episode.pending() == pending
@@ -171,6 +171,8 @@ def _fault_at(case: Case, turn: int, kind: FaultKind) -> None:
 def _may_happen(ask: Ask, kind: FaultKind) -> bool:
     if kind is FaultKind.SUPERSEDED:
         return not ask.reissue
+    if kind is FaultKind.ABSENT:
+        return ask.optional
     return kind is not FaultKind.ADAPTER or ask.launch.value == "per_ask"
 
 

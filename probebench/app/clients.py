@@ -8,7 +8,7 @@ from probebench.host.channel import Received, StreamChannel
 from probebench.host.signals import SignalWake
 from probebench.host.subprocess_channel import ClientCommand, PerAskClient, SharedClient
 from probebench.kernel.canonical import Json
-from probebench.kernel.episode import Ask, Final, Launch
+from probebench.kernel.episode import Ask, Fault, FaultKind, Final, Launch
 from probebench.kernel.errors import HostError, OperatorError
 from probebench.kernel.turn import Answer
 
@@ -64,12 +64,15 @@ class CommandClients:
         self._command = command
         self._signals = signals
         self._shared: dict[str, SharedClient] = {}
+        self._last_words: dict[str, str] = {}  # of the last process of each port
 
     def exchange(self, ask: Ask, message: bytes) -> tuple[Answer, Json]:
         """Send a message to the port's client, started where it is not yet."""
         if ask.launch is Launch.PER_ASK:
             client = PerAskClient(self._command, ask.port, self._signals)
-            return _answer(client.exchange(message, ask.deadline_s), ask)
+            received = client.exchange(message, ask.deadline_s)
+            self._last_words[ask.port] = client.last_words
+            return _answer(received, ask)
         if ask.port not in self._shared:
             self._shared[ask.port] = SharedClient(self._command, ask.port, self._signals)
         return _answer(self._shared[ask.port].exchange(message, ask.deadline_s), ask)
@@ -91,15 +94,18 @@ class CommandClients:
 
     def last_words(self) -> str:
         """The end of what the clients wrote to standard error."""
-        return "\n".join(words for client in self._shared.values() if (words := client.last_words))
+        shared = {port: client.last_words for port, client in self._shared.items()}
+        return "\n".join(words for words in (self._last_words | shared).values() if words)
 
 
 class NoClients:
     """For sessions that ask nobody: verification, and sessions of tasks alone."""
 
     def exchange(self, ask: Ask, message: bytes) -> tuple[Answer, Json]:
-        """Raise OperatorError."""
+        """Raise OperatorError, unless the ask can do without a client."""
         del message
+        if ask.optional:
+            return _nobody(ask)
         raise OperatorError(
             f'the session asks a client at port {ask.port!r} and has none; give one with --agent "COMMAND"'
         )
@@ -113,6 +119,11 @@ class NoClients:
 
     def close(self) -> None:
         """Nothing was started."""
+
+
+def _nobody(ask: Ask) -> tuple[Answer, Json]:
+    timing = {"input_wait_s": 0.0, "deadline_s": ask.deadline_s}
+    return Answer(b"", Fault(FaultKind.ABSENT)), timing
 
 
 def _answer(received: Received, ask: Ask) -> tuple[Answer, Json]:

@@ -168,7 +168,7 @@ class _Turn:
         try:
             return self._episode.parse(ask, answer.data)
         except ActionRejectedError as error:
-            return Rejection(error.code, error.message)
+            return Rejection(error.code, error.message, error.detail)
 
     def _computed(self, task: Task) -> records.SavedValue:
         saved = self._journal.value(self._turn, task)

@@ -22,6 +22,8 @@ class Entry:
         fresh seeds, or None.
     reporter: how a session reads to a person, or None.
     schemas: JSON Schemas of the messages by name, or None.
+    streams: whether a client may be at the driver's own streams; one that is
+        started for each request is not.
     """
 
     environment: Environment
@@ -29,3 +31,4 @@ class Entry:
     fresh_config: FreshConfig | None = None
     reporter: Reporter | None = None
     schemas: Callable[[], dict[str, Json]] | None = None
+    streams: bool = True

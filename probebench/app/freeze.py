@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from probebench.app.registry import entry_of
 from probebench.app.rig import Rig
 from probebench.host import runtime, snapshot
 from probebench.host.store import Store
 from probebench.kernel.canonical import Json, decode, encode
+from probebench.kernel.environment import Environment
 from probebench.kernel.errors import ArtifactError, ResumeMismatchError
 from probebench.kernel.study import Study
 from probebench.kernel.turn import STUDY
@@ -16,7 +18,17 @@ SOURCE = "source/"
 def current_study(rig: Rig, config: Json) -> tuple[Study, dict[str, bytes]]:
     """The study of this configuration here and now, and the source files."""
     files = rig.snapshot()
-    return Study(config, rig.runtime(), snapshot.hashes(files), rig.sandbox), files
+    captured = current_runtime(rig, entry_of(rig.registry, config).environment)
+    return Study(config, captured, snapshot.hashes(files), rig.sandbox), files
+
+
+def current_runtime(rig: Rig, environment: Environment) -> dict[str, Json]:
+    """What figures of this environment depend on here and now."""
+    captured = rig.runtime()
+    own = {**runtime.versions(environment.packages), **environment.policies}
+    if not own:
+        return captured
+    return {**captured, runtime.VERSIONS: {**captured.get(runtime.VERSIONS, {}), **own}}
 
 
 def freeze(store: Store, study: Study, files: dict[str, bytes]) -> None:

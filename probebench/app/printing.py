@@ -37,7 +37,7 @@ def outcome_document(outcome: Outcome) -> Json:
     """A session's end, for --json."""
     return {
         "folder": spelled(outcome.folder),
-        "status": "submitted" if outcome.submitted else "failed",
+        "status": outcome.status,
         "cause": outcome.cause,
         "already_complete": outcome.already_complete,
         "head_sha256": outcome.head_sha256,
@@ -127,8 +127,8 @@ def say_end(outcome: Outcome, printing: Printing) -> None:
         return
     if outcome.already_complete:
         say_error("the session was complete already; nothing was run or written")
-    status = "submitted" if outcome.submitted else f"failed ({outcome.cause})"
-    say_error(f"session {status}; head {outcome.head_sha256}")
+    cause = f" ({outcome.cause})" if outcome.status == "failed" else ""
+    say_error(f"session {outcome.status}{cause}; head {outcome.head_sha256}")
 
 
 def say_last_words(clients: CommandClients) -> None:

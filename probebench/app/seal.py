@@ -19,8 +19,9 @@ from probebench.kernel.turn import (
 
 def outcome_document(driven: Driven) -> dict[str, Json]:
     """How the episode ended."""
-    status = "submitted" if driven.final.submitted else "failed"
-    return {"status": status, "cause": driven.final.cause}
+    final = driven.final
+    outcome = {"status": final.status, "cause": final.cause}
+    return outcome if final.details is None else {**outcome, "details": final.details}
 
 
 def evaluator_document(

@@ -49,6 +49,11 @@ class Outcome:
     evaluator: Json
     already_complete: bool = False
 
+    @property
+    def status(self) -> str:
+        """``submitted``, ``failed`` or ``not-run``."""
+        return str(self.evaluator["outcome"]["status"])
+
 
 def run_session(
     rig: Rig, folder: Path, config: Json, clients: Clients, *, resume: bool = False

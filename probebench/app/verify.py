@@ -221,8 +221,9 @@ class _Verification:
         self, study: Study, study_bytes: bytes, environment: Environment
     ) -> tuple[Driven, Journal]:
         nonce, display = session_terms(self._need(records.SESSION))
+        current = freeze.current_runtime(self._rig, environment)
         changed = [
-            *runtime.differences(dict(study.runtime), self._rig.runtime()),
+            *runtime.differences(dict(study.runtime), current),
             *runtime.differences(display, self._rig.display_runtime()),
         ]
         self._agree = environment.agree if changed else None

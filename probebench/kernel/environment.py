@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Protocol
 
 from probebench.kernel.budget import Budget
@@ -25,9 +27,15 @@ class Environment(Protocol):
 
     Subclass it: the methods with a body are defaults that a small environment
     keeps.
+    packages: distributions that its figures depend on besides those that the
+        runtime of every study lists.
+    policies: versions, by name, of rules of its own that a session must not
+        change on the way.  They are frozen beside those of packages.
     """
 
     id: str
+    packages: Sequence[str] = ()
+    policies: Mapping[str, str] = MappingProxyType({})
 
     def configure(self, config: Json) -> None:
         """Check a configuration.  Raises ConfigError naming each faulty field."""
@@ -57,6 +65,14 @@ class Environment(Protocol):
         Raises ValueError with a sentence that says what does not fit.
         """
         del task, value
+
+    def effort_s(self, task: Task) -> float:
+        """About how long ``run`` takes, seconds.
+
+        Verification runs again what it can afford.  The default: nothing.
+        """
+        del task
+        return math.inf
 
     def agree(self, part: Part, saved: Json, recomputed: Json) -> bool:
         """Whether a difference is within what another runtime may cause."""

@@ -32,6 +32,7 @@ class FaultKind(StrEnum):
     OVERSIZE = "oversize"  # more bytes than an action may have
     ADAPTER = "adapter"  # a per-ask process exited with another code than 0
     SUPERSEDED = "superseded"  # the driver died while a costly ask was open
+    ABSENT = "absent"  # there is no client, and the ask can do without one
 
 
 # -- effects ----------------------------------------------------------------
@@ -48,6 +49,8 @@ class Ask:
         record, or None where the wire has no place for one.
     reissue: whether an ask that the driver may have sent before it died is
         sent again.  False where an attempt costs: it is then superseded.
+    optional: whether the episode has an end for a session without a client;
+        otherwise a missing client is the operator's mistake, not a cause.
     """
 
     key: str
@@ -57,6 +60,7 @@ class Ask:
     deadline_s: float
     witness: str | None = None
     reissue: bool = True
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ class Final:
     evidence: what the evaluator needs from the episode, all of it public.
     farewell: a last message for the client at ``port``, or None; ``witness``
         is as in an ask.
+    not_run: there was nobody to play, which is neither success nor failure.
+    details: what the records of the outcome say besides its cause, or None.
     """
 
     submitted: bool
@@ -90,6 +96,15 @@ class Final:
     farewell: Json = None
     port: str = ""
     witness: str | None = None
+    not_run: bool = False
+    details: Json = None
+
+    @property
+    def status(self) -> str:
+        """``submitted``, ``failed`` or ``not-run``."""
+        if self.not_run:
+            return "not-run"
+        return "submitted" if self.submitted else "failed"
 
 
 Effect = Ask | Task | Final
@@ -107,10 +122,14 @@ class Action:
 
 @dataclass(frozen=True)
 class Rejection:
-    """An answer that broke a rule: a stable code and a sentence."""
+    """An answer that broke a rule: a stable code and a sentence.
+
+    detail: what ``parse`` lets the episode know of the answer besides.
+    """
 
     code: str
     message: str
+    detail: Json = None
 
 
 @dataclass(frozen=True)

@@ -89,12 +89,14 @@ class ActionRejectedError(ProbebenchError):
     """The client's action broke a rule; the episode is unchanged.
 
     code: stable identifier from the environment's documented list.
+    detail: what the episode shall know of the answer besides; plain JSON.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, detail: object = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.detail = detail
 
 
 # -- an artifact's ----------------------------------------------------------
