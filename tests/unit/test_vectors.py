@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from probebench.app.registry import default_registry
+from probebench.host import runtime
 from probebench.kernel.canonical import decode
 from probebench.kernel.environment import Part
 
@@ -21,24 +22,27 @@ TOYS = ["thermometer", "breeder", "breeder_with_inner_session"]
 OPTICAL = "optical_assisted"
 ENVIRONMENT = default_registry()["optical"].environment
 
-# Kernels by which OpenBLAS rounds differently; one that a machine lacks, or knows
-# nothing of, is replaced by its own, and the comparison is made all the same.
+# Kernels by which OpenBLAS rounds differently, and what of a processor each needs:
+# on one that lacks it OpenBLAS would die of an instruction that is not there, so
+# its own kernel takes that place and the comparison is made all the same.
+KERNEL = "OPENBLAS_CORETYPE"
+NEEDS = {"Nehalem": "SSE42", "Sandybridge": "AVX", "Haswell": "X86_V3", "SkylakeX": "X86_V4"}
 SURROUNDINGS: dict[str, dict[str, str]] = {
     "hash seed 1, the C locale, the Nehalem kernel": {
         "PYTHONHASHSEED": "1",
         "LC_ALL": "C",
         "LANG": "C",
-        "OPENBLAS_CORETYPE": "Nehalem",
+        KERNEL: "Nehalem",
     },
     "hash seed 2, UTF-8, another time zone, the Sandybridge kernel, two threads": {
         "PYTHONHASHSEED": "2",
         "LC_ALL": "C.UTF-8",
         "TZ": "Asia/Kathmandu",
-        "OPENBLAS_CORETYPE": "Sandybridge",
+        KERNEL: "Sandybridge",
         "OPENBLAS_NUM_THREADS": "2",
     },
-    "the Haswell kernel": {"OPENBLAS_CORETYPE": "Haswell"},
-    "the SkylakeX kernel": {"OPENBLAS_CORETYPE": "SkylakeX"},
+    "the Haswell kernel": {KERNEL: "Haswell"},
+    "the SkylakeX kernel": {KERNEL: "SkylakeX"},
 }
 
 
@@ -49,11 +53,18 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     script = REPOSITORY / "scripts/regenerate_vectors.py"
     subprocess.run(
         [sys.executable, script, "--output", folder],
-        env={**os.environ, **SURROUNDINGS[request.param]},
+        env={**os.environ, **runnable(SURROUNDINGS[request.param])},
         cwd=folder,
         check=True,
     )
     return folder
+
+
+def runnable(surroundings: dict[str, str]) -> dict[str, str]:
+    needed = NEEDS.get(surroundings.get(KERNEL, ""))
+    if needed is None or needed in runtime.capture()["cpu_features"]:
+        return surroundings
+    return {name: value for name, value in surroundings.items() if name != KERNEL}
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the kernels named are of x86-64")
