@@ -5,14 +5,12 @@ from __future__ import annotations
 import sys
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from probebench.app import commands
-from probebench.app import doctor as diagnosis
-from probebench.app import sign as signing
-from probebench.app.printing import Printing
+from probebench.app import streams
+from probebench.app.streams import BESIDE_THE_FOLDER, Printing
 from probebench.cli_options import (
     Agent,
     AgentEnv,
@@ -28,11 +26,21 @@ from probebench.cli_options import (
     SandboxBind,
     UseSandbox,
     Verify,
+    lazily,
     leave,
     needed,
     refuse_together,
 )
 from probebench.kernel.errors import ExitCode, ProbebenchError
+
+if TYPE_CHECKING:
+    from probebench.app import commands
+    from probebench.app import doctor as diagnosis
+    from probebench.app import sign as signing
+else:
+    commands = lazily("probebench.app.commands")
+    diagnosis = lazily("probebench.app.doctor")
+    signing = lazily("probebench.app.sign")
 
 app = typer.Typer(
     name="probebench",
@@ -248,7 +256,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 # Options whose value may be left out, which Typer has no word for.
-_OPTIONAL_VALUES = {"show": {"--html": commands.BESIDE_THE_FOLDER}}
+_OPTIONAL_VALUES = {"show": {"--html": BESIDE_THE_FOLDER}}
 
 
 def main() -> None:
@@ -269,24 +277,24 @@ def _with_optional_values(arguments: list[str]) -> list[str]:
 
 def run(command: typer.Typer) -> NoReturn:
     """Run a Typer application and turn every end into a documented exit code."""
-    commands.prepare_process()
+    streams.prepare_process()
     raise SystemExit(int(_code_of(command, as_json="--json" in sys.argv)))
 
 
 def _code_of(command: typer.Typer, *, as_json: bool) -> int:
     try:
         code = command(standalone_mode=False)
-        commands.flush_output()
+        streams.flush_output()
     except ProbebenchError as error:
-        return commands.report_error(error, as_json=as_json)
+        return streams.report_error(error, as_json=as_json)
     except _UsageError as error:
-        return commands.report_usage(error.format_message(), error.show, as_json=as_json)
+        return streams.report_usage(error.format_message(), error.show, as_json=as_json)
     except (typer.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED_INT
     except (OSError, SystemExit) as error:  # the latter is Typer's answer to a broken pipe
-        return commands.report_lost_output(getattr(error, "strerror", "Broken pipe"))
+        return streams.report_lost_output(getattr(error, "strerror", "Broken pipe"))
     except Exception as error:  # noqa: BLE001 - exit code 1 means a failed episode, and no defect may
-        return commands.report_defect(error)
+        return streams.report_defect(error)
     return int(code or 0)
 
 

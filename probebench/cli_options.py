@@ -1,8 +1,11 @@
-"""Parameters that several commands share, and how a command ends."""
+"""Parameters that several commands share, how a command ends, how its code is loaded."""
 
 from __future__ import annotations
 
+import sys
+from importlib import util
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, NoReturn
 
 import typer
@@ -83,3 +86,20 @@ def refuse_together(reason: str, **others: object) -> None:
     """Refuse options that would be ignored: who gave one expects its effect."""
     if given := [f"--{name.replace('_', '-')}" for name, value in others.items() if value]:
         raise OperatorError(f"{', '.join(given)} {reason}; leave it out")
+
+
+def lazily(name: str) -> ModuleType:
+    """A module that is loaded when something of it is first used.
+
+    So that `--help`, and each command, waits only for what it needs.
+    """
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        return loaded
+    spec = util.find_spec(name)
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(f"no module named {name!r}", name=name)
+    spec.loader = util.LazyLoader(spec.loader)
+    module = sys.modules[name] = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

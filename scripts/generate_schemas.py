@@ -11,8 +11,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from probebench.app.printing import pretty
 from probebench.app.registry import default_registry
+from probebench.app.streams import pretty
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 

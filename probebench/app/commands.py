@@ -6,12 +6,11 @@ import os
 import secrets
 import shlex
 import sys
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Literal
 
 from rich.console import Console
 
@@ -20,11 +19,8 @@ from probebench.app.drive import Observer
 from probebench.app.html import session_page
 from probebench.app.machine import Confinement, driving, read_config
 from probebench.app.printing import (
-    Printing,
     failed_word,
     outcome_document,
-    pretty,
-    print_json,
     print_outcome,
     report_document,
     say_check,
@@ -36,19 +32,24 @@ from probebench.app.registry import default_registry, entry_of
 from probebench.app.rig import Unwatched, machine_rig
 from probebench.app.session import Outcome, frozen_config, run_session
 from probebench.app.show import read_as_written, read_session, report_of, sections_of
+from probebench.app.streams import (
+    BESIDE_THE_FOLDER,
+    Printing,
+    is_terminal,
+    pretty,
+    print_json,
+    say_error,
+)
 from probebench.app.terminal import print_session
 from probebench.app.transcript import read_transcript
 from probebench.app.verify import verify_folder
-from probebench.app.view import LineView, LiveView, say_error
-from probebench.host.channel import hold_standard_error
+from probebench.app.view import LineView, LiveView
 from probebench.host.folder import is_folder
 from probebench.host.keys import read_public_key
 from probebench.kernel.canonical import Json
 from probebench.kernel.errors import (
     ExitCode,
-    InterruptedBySignalError,
     OperatorError,
-    ProbebenchError,
 )
 from probebench.kernel.report import RecordedSession
 from probebench.kernel.study import Study
@@ -170,9 +171,6 @@ def control(config_path: Path, folder: Path, printing: Printing, *, resume: bool
     return _exit_code(outcome) if verdict.verified else ExitCode.VERIFICATION_FAILED
 
 
-BESIDE_THE_FOLDER = ""
-
-
 def show(folder: Path, *, as_json: bool, html: str | None = None) -> ExitCode:
     """Show a session as a person would want it; nothing is verified.
 
@@ -264,57 +262,6 @@ def _write_private(path: Path, text: str, mode: Literal["w", "x"]) -> None:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def prepare_process() -> None:
-    """To be called before anything else is opened."""
-    hold_standard_error()
-
-
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a standard stream is open, and a person is at its other end."""
-    return stream is not None and stream.isatty()
-
-
-def report_error(error: ProbebenchError, *, as_json: bool) -> ExitCode:
-    """Say in one sentence what went wrong; returns the exit code."""
-    code = (
-        error.interrupted_code if isinstance(error, InterruptedBySignalError) else error.exit_code
-    )
-    if as_json:
-        print_json({"status": "error", "exit_code": int(code), "error": str(error)})
-    say_error(f"probebench: {error}")
-    return code
-
-
-def report_usage(sentence: str, show: Callable[[], None], *, as_json: bool) -> ExitCode:
-    """Say what is wrong with the command line; returns the exit code."""
-    if as_json:
-        code = int(ExitCode.USAGE)
-        print_json({"status": "error", "exit_code": code, "error": sentence})
-    show()
-    return ExitCode.USAGE
-
-
-def report_defect(error: Exception) -> ExitCode:
-    """Show a defect of the suite whole; returns a code that no outcome has."""
-    traceback.print_exception(error)
-    say_error("probebench: this is a defect of the suite; the folder can be resumed")
-    return ExitCode.DEFECT
-
-
-def report_lost_output(reason: str) -> ExitCode:
-    """Say that what was printed did not arrive; returns the exit code."""
-    # Or the interpreter would try once more, and complain, when it ends.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    say_error(f"probebench: standard output is lost ({reason}); the folder has it all")
-    return ExitCode.HOST_ERROR
-
-
-def flush_output() -> None:
-    """Raise OSError now, not at exit, where standard output is full or gone."""
-    if sys.stdout is not None:
-        sys.stdout.flush()
 
 
 def _exit_code(outcome: Outcome) -> ExitCode:

@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from probebench.app.machine import Confinement, sandbox_for
-from probebench.app.printing import print_json, spelled
+from probebench.app.printing import spelled
+from probebench.app.streams import print_json
 from probebench.host import folder_probes as disk
 from probebench.host import machine_probes as machine
 from probebench.host.filesystem import Filesystem

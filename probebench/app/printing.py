@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -14,21 +13,12 @@ from probebench.app.clients import CommandClients
 from probebench.app.rig import machine_rig
 from probebench.app.session import Outcome
 from probebench.app.show import read_session, report_of
+from probebench.app.streams import Printing, print_json, say_error
 from probebench.app.verify import Verdict
-from probebench.app.view import say_error
-from probebench.kernel.canonical import Json, encode
+from probebench.kernel.canonical import Json
 from probebench.kernel.errors import ArtifactError, UnfinishedError
 from probebench.kernel.page import visible
 from probebench.kernel.report import Report
-
-
-@dataclass(frozen=True)
-class Printing:
-    """How much is printed, and in which form."""
-
-    quiet: bool = False
-    as_json: bool = False
-
 
 # -- documents -----------------------------------------------------------------
 
@@ -78,17 +68,7 @@ def spelled(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def pretty(value: Json) -> str:
-    """Indented JSON for people, with a final newline."""
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 # -- what is printed -------------------------------------------------------------
-
-
-def print_json(value: Json, *, pretty_printed: bool = False) -> None:
-    """Print one JSON document."""
-    print(pretty(value) if pretty_printed else encode(value).decode(), end="")
 
 
 def print_answer(sentences: Sequence[str], document: Json, printing: Printing) -> None:

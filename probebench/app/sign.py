@@ -6,9 +6,10 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from probebench.app.printing import Printing, print_answer, spelled
+from probebench.app.printing import print_answer, spelled
 from probebench.app.rig import Rig, machine_rig
 from probebench.app.signature import SIGNATURE, Signature, key_sha256, read_signature, signed_bytes
+from probebench.app.streams import Printing
 from probebench.app.verify import verify_store
 from probebench.host import keys
 from probebench.host.filesystem import Filesystem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -101,12 +100,3 @@ class LiveView:
             )
         elapsed = time.monotonic() - self._started
         return Group(Text(f"turn {self._turn}, {elapsed:.0f} s"), bars, Text(self._last))
-
-
-def say_error(text: str) -> None:
-    """One line on standard error; a closed one is no reason to fail."""
-    if sys.stderr is None:
-        return
-    with suppress(OSError):
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()

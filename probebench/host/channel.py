@@ -11,6 +11,7 @@ from typing import NoReturn, Protocol
 
 from probebench.host.pump import End, Ends, Pump
 from probebench.host.signals import SignalWake, await_signal
+from probebench.host.standard_streams import is_open
 from probebench.kernel.episode import Fault, FaultKind
 from probebench.kernel.errors import HostError
 from probebench.kernel.framing import LineBuffer
@@ -146,7 +147,7 @@ def claim_standard_streams() -> tuple[int, int]:
     source, sink = _private(0, "input"), _private(1, "output")
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
-    os.dup2(2 if _is_open(2) else nothing, 1)
+    os.dup2(2 if is_open(2) else nothing, 1)
     # Without a standard error the open above took its place; it stays there,
     # or the next file that is opened would receive what is printed.
     if nothing > 2:
@@ -158,19 +159,6 @@ def claim_standard_streams() -> tuple[int, int]:
     return source, sink
 
 
-def hold_standard_error() -> None:
-    """Open the null device where standard error is closed.
-
-    Otherwise the next file to be opened would take its number, and receive
-    what is printed there.
-    """
-    if not _is_open(2):
-        nothing = os.open(os.devnull, os.O_RDWR)
-        if nothing != 2:
-            os.dup2(nothing, 2)
-            os.close(nothing)
-
-
 def _private(descriptor: int, word: str) -> int:
     try:
         return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
@@ -178,11 +166,3 @@ def _private(descriptor: int, word: str) -> int:
         raise HostError(
             f"standard {word} is closed; give the driver one, or a client with --agent"
         ) from error
-
-
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True

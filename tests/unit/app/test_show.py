@@ -13,6 +13,7 @@ from probebench import cli
 from probebench.app import commands
 from probebench.app.session import run_session
 from probebench.app.show import read_session, report_of, sections_of
+from probebench.app.streams import BESIDE_THE_FOLDER
 from probebench.kernel.canonical import decode, encode, sha256_hex
 from probebench.kernel.episode import Ask
 from probebench.kernel.errors import ArtifactError, ExitCode, OperatorError
@@ -47,7 +48,7 @@ def test_a_page_without_a_name_lies_beside_the_folder(
 ) -> None:
     page = folder.with_name(f"{folder.name}.html")
     try:
-        commands.show(folder, as_json=False, html=commands.BESIDE_THE_FOLDER)
+        commands.show(folder, as_json=False, html=BESIDE_THE_FOLDER)
         assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
         assert capsys.readouterr().out == f"page: {page}\n"
     finally:
