@@ -11,7 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -20,7 +24,18 @@ from probebench.environments.optical.estimator import fit, likelihood_of
 from probebench.environments.optical.linearisation import Linearisation
 from probebench.environments.optical.propagation import Imaging, Reals, one_blas_thread
 from probebench.environments.optical.search import run_from
+from probebench.environments.optical.starts import starts_opd_nm
+from probebench.host import runtime
 from scripts.benchmarks.optical_peers import CONVENTIONS, SolvephaseFit, cameras
+from scripts.benchmarks.optical_tables import (
+    FIT,
+    ONE_START,
+    OURS,
+    RETRIEVE,
+    SOLVE,
+    TANGENT,
+    markdown,
+)
 from scripts.benchmarks.timing import (
     PROBE,
     alternating,
@@ -35,8 +50,6 @@ from scripts.benchmarks.timing import (
 PACKAGES = ("probebench", "numpy", "scipy", "hcipy", "prysm", "solvephase", "poppy", "numexpr")
 SIZES = ((64, 32, 2.0), (96, 48, 2.0), (128, 64, 3.0))
 COMMANDS_OPD_NM = np.array([[0.0] * 6, [100.0, 0, 0, 0, 0, 0]])
-OURS, FIT, ONE_START = "probebench", "nine-start fit", "one start"
-RETRIEVE, SOLVE = "solvephase retrieve", 'solvephase solve(method="lm")'
 
 # How many times as fast as each peer, at the first and last size.
 PSF_TARGETS = {
@@ -45,6 +58,9 @@ PSF_TARGETS = {
 }
 FIT_TARGETS = {RETRIEVE: (FIT, 12.0), SOLVE: (ONE_START, 5.0)}
 AGREEMENT_TARGET = 1e-12
+# NumPy has a tangent of several numbers at a time for such processors alone.
+VECTOR_TANGENT = "X86_V4"
+STARTS = 5  # of an interpreter, to see what an import takes
 CALLS = 10  # of an act of less than a millisecond, a round
 
 
@@ -89,8 +105,11 @@ def psf_profile(calibration: Calibration, opd_nm: Reals, rounds: int) -> dict[st
     imaging.images(opd_nm[np.newaxis])
     parts, fields = imaging.parts, imaging.fields
     part_rows, along_x, field_rows, image = imaging._views[0]  # noqa: SLF001 - timed by step
+    half_phase = calibration.optics.mode_signs * opd_nm @ calibration.optics.half_phase
+    tangent = np.empty_like(half_phase)
     acts = {
         "pupil field": lambda: imaging._fold_pupil(opd_nm, part_rows),  # noqa: SLF001
+        TANGENT: lambda: np.tan(half_phase, tangent),
         "transform": lambda: imaging._transform(along_x, field_rows),  # noqa: SLF001
         "intensity": lambda: imaging._square(field_rows, image),  # noqa: SLF001
         "six derivatives, single precision": lambda: derivatives.derivatives(parts[0], fields[0]),
@@ -141,35 +160,40 @@ def fit_figures(calibration: Calibration, fits: int) -> dict[str, Any]:
 
 
 def fit_profile(calibration: Calibration, likelihood: Any) -> dict[str, Any]:
-    """How often a nine-start fit evaluates, and what an evaluation takes, ms."""
-    counted = {"objective": 0, "derivatives": 0}
-    imaged, point = likelihood._imaged, likelihood._point  # noqa: SLF001 - counts its calls
-
-    def counting(name: str, call: Any) -> Any:
-        def counted_call(argument: Any) -> Any:
-            counted[name] += 1
-            return call(argument)
-
-        return counted_call
-
-    likelihood._imaged = counting("objective", imaged)  # noqa: SLF001
-    likelihood._point = counting("derivatives", point)  # noqa: SLF001
-    from probebench.environments.optical.starts import starts_opd_nm
-
+    """How often the fits evaluate, and what an evaluation takes, ms."""
     runs: list[Any] = []
-    for start in starts_opd_nm(calibration):
-        runs.append(run_from(likelihood, start, calibration, runs))
-    likelihood._imaged, likelihood._point = imaged, point  # noqa: SLF001
+
+    def all_starts() -> None:
+        for start in starts_opd_nm(calibration):
+            runs.append(run_from(likelihood, start, calibration, runs))
+
+    counts = {
+        FIT: evaluations(likelihood, all_starts),
+        ONE_START: evaluations(
+            likelihood, lambda: run_from(likelihood, np.zeros(6), calibration, [])
+        ),
+    }
     images = likelihood._imaged(np.ones(6))  # noqa: SLF001
     acts = {
         "objective": lambda: likelihood._imaged(np.ones(6)),  # noqa: SLF001
         "derivatives": lambda: likelihood._point(images),  # noqa: SLF001
     }
     return {
-        "evaluations": counted,
+        "evaluations": counts,
         "statuses": [run.status for run in runs],
         "ms": _milliseconds(alternating(acts, 20, CALLS)),
     }
+
+
+def evaluations(likelihood: Any, search: Callable[[], object]) -> dict[str, int]:
+    """How often a search asks for the objective and for the derivatives."""
+    imaged, point = likelihood._imaged, likelihood._point  # noqa: SLF001 - counts its calls
+    with (
+        mock.patch.object(likelihood, "_imaged", wraps=imaged) as objective,
+        mock.patch.object(likelihood, "_point", wraps=point) as derivatives,
+    ):
+        search()
+    return {"objective": objective.call_count, "derivatives": derivatives.call_count}
 
 
 def _milliseconds(times: dict[str, list[float]]) -> dict[str, Any]:
@@ -189,7 +213,21 @@ def measured(rounds: int, fits: int) -> dict[str, Any]:
                 "fit": fit_figures(calibration, fits),
             }
     document["targets"] = targets(document["sizes"])
+    document["fused_kernel"] = {
+        "import_numba_s": import_s("numba"),
+        "vector_tangent": VECTOR_TANGENT in runtime.capture()["cpu_features"],
+    }
     return document
+
+
+def import_s(module: str) -> dict[str, float]:
+    """What importing a module takes in a new interpreter, seconds."""
+
+    def started(program: str) -> Any:
+        return lambda: subprocess.run([sys.executable, "-c", program], check=True)
+
+    times = alternating({"bare": started("pass"), module: started(f"import {module}")}, STARTS)
+    return quantiles([t - bare for t, bare in zip(times[module], times["bare"], strict=True)])
 
 
 def targets(sizes: dict[str, Any]) -> list[dict[str, Any]]:
@@ -198,80 +236,22 @@ def targets(sizes: dict[str, Any]) -> list[dict[str, Any]]:
     for size, figures in sizes.items():
         psf, fitted = figures["psf"], figures["fit"]
         for peer, target in PSF_TARGETS.get(int(size.partition("/")[0]), {}).items():
-            rows.append(_row(f"one image, against {peer}", size, psf["ratio"][peer], target))
+            rows.append(_row("one image", peer, size, psf["ratio"][peer], target))
         for peer, (ours, target) in FIT_TARGETS.items():
-            rows.append(_row(f"{ours}, against {peer}", size, fitted["ratio"][peer], target))
+            rows.append(_row(ours, peer, size, fitted["ratio"][peer], target))
     return rows
 
 
-def _row(what: str, size: str, ratio: dict[str, float], target: float) -> dict[str, Any]:
+def _row(ours: str, peer: str, size: str, ratio: dict[str, float], target: float) -> dict[str, Any]:
     return {
-        "what": what,
+        "what": f"{ours}, against {peer}",
+        "ours": ours,
+        "peer": peer,
         "size": size,
         "target": target,
         "ratio": ratio,
         "verdict": verdict(ratio, target),
     }
-
-
-def markdown(document: dict[str, Any]) -> list[str]:
-    """The document as tables."""
-    lines = [
-        "| what | size | times as fast: median | quartiles | target | |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in document["targets"]:
-        ratio = row["ratio"]
-        quartiles = f"{ratio['q1']:.1f} to {ratio['q3']:.1f}"
-        lines.append(
-            f"| {row['what']} | {row['size']} | {ratio['median']:.1f} | {quartiles} "
-            f"| {row['target']:g} | {row['verdict']} |"
-        )
-    lines += ["", "| image of | size | ms | largest difference, of the peak |", "|---|---|---|---|"]
-    for size, figures in document["sizes"].items():
-        psf = figures["psf"]
-        for name in (OURS, *psf["agreement_of_peak"]):
-            difference = psf["agreement_of_peak"].get(name)
-            shown = "" if difference is None else f"{difference:.1e}"
-            lines.append(f"| {name} | {size} | {psf['ms'][name]['median']:.3f} | {shown} |")
-    lines += [
-        "",
-        "| fit by | size | ms | largest difference, standard deviations |",
-        "|---|---|---|---|",
-    ]
-    for size, figures in document["sizes"].items():
-        fitted = figures["fit"]
-        for name in (FIT, RETRIEVE, ONE_START, SOLVE):
-            difference = fitted["largest_difference_sigma"].get(name)
-            shown = "" if difference is None else f"{difference['median']:.3f}"
-            lines.append(f"| {name} | {size} | {fitted['ms'][name]['median']:.2f} | {shown} |")
-    lines += ["", "| package | where its pixels are |", "|---|---|"]
-    lines += [f"| {name} | {words} |" for name, words in document["conventions"].items()]
-    return [*lines, "", *profile(document)]
-
-
-def profile(document: dict[str, Any]) -> list[str]:
-    """Where the time of an image and of a fit goes, and how noisy the machine was."""
-    lines = ["| step | " + " | ".join(document["sizes"]) + " |"]
-    lines.append("|---" * (1 + len(document["sizes"])) + "|")
-    all_figures = document["sizes"].values()
-    first = next(iter(all_figures))
-    for step in first["psf"]["profile_ms"]:
-        times = [f"{f['psf']['profile_ms'][step]['median']:.3f} ms" for f in all_figures]
-        lines.append(f"| {step} | " + " | ".join(times) + " |")
-    for name in ("objective", "derivatives"):
-        shown = []
-        for figures in all_figures:
-            fitted = figures["fit"]["profile"]
-            calls, ms = fitted["evaluations"][name], fitted["ms"][name]["median"]
-            shown.append(f"{calls} of {ms:.3f} ms")
-        lines.append(f"| {name} in a nine-start fit of two images | " + " | ".join(shown) + " |")
-    lines.append("")
-    for size, figures in document["sizes"].items():
-        ms = figures["psf"]["ms"][PROBE]
-        spread = 100 * (ms["q3"] - ms["q1"]) / ms["median"]
-        lines.append(f"Noise at {size}: the quartiles of a fixed load lay {spread:.0f} % apart.")
-    return lines
 
 
 def main() -> None:

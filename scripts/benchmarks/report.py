@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scripts.benchmarks import optical, turns
+from scripts.benchmarks import optical_tables, turns
 from scripts.benchmarks.limit_studies import tables
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -53,7 +53,7 @@ BENCHMARKS = (
         "the caches and then ten times, fits once. Peers are called as their users call them, "
         "with whatever object they let one build beforehand built beforehand. A target counts as "
         "reached when it lies within the quartiles of the ratio.",
-        optical.markdown,
+        optical_tables.markdown,
     ),
     Benchmark(
         "limits",

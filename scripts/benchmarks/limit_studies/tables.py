@@ -94,7 +94,17 @@ def basins(study: dict[str, Any]) -> list[str]:
         )
         for row in study["rows"]
     ]
-    return ["### Right basin", "", *_table(columns, rows)]
+    together = "; ".join(
+        f"{row['right_basin']:,} of {row['trials']:,} with {row['images']} images "
+        f"(95 %: {_rate(row)[1]})"
+        for row in study["claimed"]
+    )
+    first = study["claimed"][0]
+    claim = (
+        f"At {first['wavelength_nm']:g} nm and up to {first['incident_rms_to_nm']:g} nm RMS, "
+        f"taken together: {together}."
+    )
+    return ["### Right basin", "", *_table(columns, rows), "", claim]
 
 
 def designs(study: dict[str, Any]) -> list[str]:
